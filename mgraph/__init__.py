@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from mgraph.api.from_memory import from_table as from_table
     from mgraph.api.graph import Graph as Graph
     from mgraph.api.multi_source import bfs_together as bfs_together
+    from mgraph.api.paths import shortest_path as shortest_path
+    from mgraph.api.paths import shortest_paths as shortest_paths
     from mgraph.api.results import validate as validate
     from mgraph.api.spanning_forest import minimum_spanning_forest as minimum_spanning_forest
     from mgraph.api.spanning_forest import minimum_spanning_tree as minimum_spanning_tree
@@ -84,6 +86,8 @@ _MODULE_OF = {
     "bfs_together": "mgraph.api.multi_source",
     "sssp": "mgraph.api.traversal",
     "sssp_many": "mgraph.api.traversal",
+    "shortest_path": "mgraph.api.paths",
+    "shortest_paths": "mgraph.api.paths",
     "connected_components": "mgraph.api.components",
     "degrees": "mgraph.api.degrees",
     "eccentricity": "mgraph.api.eccentricity",

@@ -11,6 +11,7 @@ Degree order assigns positions to ranks round-robin (hubs are spread evenly), na
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
@@ -84,6 +85,13 @@ class Partition:
         if self.num_ranks == 1 or not self.cyclic:
             return state
         return state % self.stride * self.num_ranks + state // self.stride  # type: ignore[operator, return-value]
+
+
+def own_states(partition: Partition, rank: int, positions: Iterable[int]) -> np.ndarray:
+    """Return the state indices of those positions that a rank owns, each once and in order."""
+    states = sorted({int(partition.state(position)) for position in positions})
+    own = [state for state in states if state // partition.stride == rank]
+    return np.array(own, partition.dtype)
 
 
 def chunk_range(num_items: int, k: int, num_chunks: int) -> tuple[int, int]:

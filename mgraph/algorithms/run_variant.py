@@ -61,20 +61,22 @@ def search(prepared: Prepared, shard: Shard, comm: Communicator, spec: Traversal
     anew.
     """
     positions: list[int] = []
+    until = _ends(shard, comm, spec)
     while True:
         variant = prepared.variant
         if not variant.takes_user_ids and not positions:
             positions = _find_sources(shard, comm, spec)
         starts = spec.sources if variant.takes_user_ids else connected(shard, positions)
+        how = {"until": until} if variant.stops and until else {}
         with trace.phase("traverse"):
             dtype = prepared.dtype
             limit = prepared.limit(spec.limit)
             if spec.algorithm == "sssp":
-                found: Traversal = variant.run(shard, comm, starts, trace, dtype, limit)
+                found: Traversal = variant.run(shard, comm, starts, trace, dtype, limit, **how)
             elif variant.translates and spec.predecessors:
                 found = variant.run(shard, comm, starts, trace, limit, behind=tree_of_users)
             else:
-                found = variant.run(shard, comm, starts, trace, limit)
+                found = variant.run(shard, comm, starts, trace, limit, **how)
             if dtype == spec.dtype or is_whole(shard, comm, found, spec.limit):
                 found.sources = found.sources or positions
                 return found
@@ -131,6 +133,18 @@ def _find_sources(shard: Shard, comm: Communicator, spec: TraversalSpec) -> list
     if comm.size > 1:
         comm.barrier()
     return positions
+
+
+def _ends(shard: Shard, comm: Communicator, spec: TraversalSpec) -> list[int]:
+    """Return the positions at which a search may end; none if it goes on to the end.
+
+    A target without arcs is the source or unreached: without others the search ends where it begins.
+    """
+    if not spec.targets:
+        return []
+    return connected(shard, positions_of(shard, comm, [*spec.targets])) or connected(
+        shard, positions_of(shard, comm, [*spec.sources])
+    )
 
 
 def _first_dtype(variant: Variant, shard: Shard, spec: TraversalSpec) -> tuple[np.dtype, int | None]:

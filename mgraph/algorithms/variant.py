@@ -41,6 +41,8 @@ class TraversalSpec:
     predecessors: bool = True
     # The sources as the user names them, if the graph has labels.
     labels: tuple[str | int, ...] = field(default=(), compare=False)
+    # The search may end once these user ids are settled: vertices farther than all of them may then be unreached.
+    targets: tuple[int, ...] = field(default=(), kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -217,6 +219,8 @@ class Variant:
         Whether the sources are user ids, which the kernel looks up; else positions of vertices that have arcs.
     translates
         Whether `run` takes `behind`, which launches the translation to user ids right behind the search.
+    stops
+        Whether `run` takes `until`, positions of vertices with arcs, and ends once all of them are settled.
     """
 
     name: str
@@ -228,6 +232,7 @@ class Variant:
     wants: tuple[Derived, ...] = ()
     takes_user_ids: bool = False
     translates: bool = False
+    stops: bool = False
 
     @property
     def short_name(self) -> str:

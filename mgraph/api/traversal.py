@@ -78,7 +78,7 @@ def bfs(
     >>> found.distances.to_numpy().tolist(), found.path_to(2)
     ([0, 1, 2, -1, -1], [0, 1, 2])
     """
-    spec = _bfs_spec(g, as_sources(g, source), depth_limit, return_predecessors, method)
+    spec = bfs_spec(g, as_sources(g, source), depth_limit, return_predecessors, method)
     stored = Stored(g)
     by_rank = g._run(traverse, [stored], [stored.key], [spec])
     return _traversed(stored, spec, method, [part for (part,) in by_rank])
@@ -111,7 +111,7 @@ def bfs_many(
     >>> mg.bfs_many(g, [0, 1]).distances.tolist()
     [[0, 1, 2], [1, 0, 1]]
     """
-    specs = [_bfs_spec(g, root, depth_limit, return_predecessors, method) for root in as_roots(g, roots)]
+    specs = [bfs_spec(g, root, depth_limit, return_predecessors, method) for root in as_roots(g, roots)]
     return _traverse_many(g, specs, method)
 
 
@@ -164,7 +164,7 @@ def sssp(
     >>> mg.sssp(g, 0).distances.to_numpy().tolist()
     [0, 1, 2]
     """
-    spec = _sssp_spec(g, as_sources(g, source), cutoff, return_predecessors, method)
+    spec = sssp_spec(g, as_sources(g, source), cutoff, return_predecessors, method)
     stored = Stored(g)
     by_rank = g._run(traverse, [stored], [stored.key], [spec])
     return _traversed(stored, spec, method, [part for (part,) in by_rank])
@@ -196,7 +196,7 @@ def sssp_many(
     >>> mg.sssp_many(g, [0, 2]).distances.tolist()
     [[0, 3, 7], [7, 4, 0]]
     """
-    specs = [_sssp_spec(g, root, cutoff, return_predecessors, method) for root in as_roots(g, roots)]
+    specs = [sssp_spec(g, root, cutoff, return_predecessors, method) for root in as_roots(g, roots)]
     return _traverse_many(g, specs, method)
 
 
@@ -220,7 +220,8 @@ def state_dtype(info: GraphInfo) -> np.dtype:
     )
 
 
-def _bfs_spec(g: Graph, sources: Vertices, limit: Any, predecessors: bool, method: str) -> TraversalSpec:
+def bfs_spec(g: Graph, sources: Vertices, limit: Any, predecessors: bool, method: str) -> TraversalSpec:
+    """Return the request for a breadth-first search."""
     limit = as_depth_limit(g, limit)
     predecessors = as_flag(predecessors, "return_predecessors")
     return TraversalSpec("bfs", _method(g, "bfs", method), sources.ids, LEVEL, limit, predecessors, sources.names)
@@ -237,7 +238,8 @@ def as_depth_limit(g: Graph, limit: Any) -> int | None:
     return min(limit, g.num_vertices)
 
 
-def _sssp_spec(g: Graph, sources: Vertices, limit: Any, predecessors: bool, method: str) -> TraversalSpec:
+def sssp_spec(g: Graph, sources: Vertices, limit: Any, predecessors: bool, method: str) -> TraversalSpec:
+    """Return the request for shortest paths."""
     dtype = state_dtype(g.info)
     if limit is not None:
         if isinstance(limit, np.number):

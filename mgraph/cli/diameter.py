@@ -29,7 +29,7 @@ def diameter(hops: bool, lower_bound: bool, largest: bool, **options: Any) -> No
     INPUT is a file, or a spec such as rmat:20. It must be connected, or --largest is needed; a directed graph must be
     strongly connected.
     """
-    edges = source_of(options["input"], *(options[name] for name in FILE_OPTIONS))
+    edges = source_of(options["input"], *(options[name] for name in FILE_OPTIONS), ends_only=hops)
     with graph_of(edges, options) as (built, show), contextlib.ExitStack() as parts:
         g = parts.enter_context(largest_component(built)) if largest else built
         show(f"diameter of {g!r}")

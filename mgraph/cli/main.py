@@ -26,6 +26,7 @@ COMMANDS = {
     "graph500": ("graph500", "Build an RMAT graph, search it from random roots, validate every result."),
     "bfs": ("traverse", "Find the number of hops from a source to every vertex."),
     "sssp": ("traverse", "Find shortest paths from a source to every vertex."),
+    "path": ("path", "Find a shortest path between two vertices."),
     "components": ("components", "Find connected components."),
     "strong-components": ("strong_components", "Find strongly connected components."),
     "diameter": ("diameter", "Find how far the two vertices farthest apart are from each other."),

@@ -82,14 +82,14 @@ def sssp(cutoff: float | None, **options: Any) -> None:
     _run(run_sssp, {"cutoff": cutoff}, **options)
 
 
-def _check(edges: EdgeSizes | EdgeTable, sources: tuple[str, ...], target: str | None, weighted: bool) -> None:
+def check_ends(edges: EdgeSizes | EdgeTable, sources: tuple[str, ...], target: str | None, weighted: bool) -> None:
     """Refuse invalid arguments before the graph is built, as far as they can be checked then."""
     if edges.num_vertices is not None and not _may_have_labels(edges):
         for source in sources:
             if source not in CHOSEN:
-                check_vertices(edges.num_vertices, [_vertex("", source.removeprefix(LABEL))], "source")
+                check_vertices(edges.num_vertices, [vertex_of("", source.removeprefix(LABEL))], "source")
         if target is not None:
-            check_vertices(edges.num_vertices, [_vertex("", target)], "target")
+            check_vertices(edges.num_vertices, [vertex_of("", target)], "target")
     if weighted and not has_weights(edges):
         raise UsageError(PATHS_NEED_WEIGHTS)
 
@@ -101,7 +101,7 @@ def _may_have_labels(edges: EdgeSizes | EdgeTable) -> bool:
     return is_table(edges) and edges.labels not in ("auto", False)
 
 
-def _sources(g: Graph, texts: tuple[str, ...]) -> list[int | str]:
+def sources_of(g: Graph, texts: tuple[str, ...]) -> list[int | str]:
     """Return the sources as the functions take them."""
     drawn = iter(random_roots(g, texts.count(RANDOM), None) if RANDOM in texts else ())
     found: list[int | str] = []
@@ -112,11 +112,11 @@ def _sources(g: Graph, texts: tuple[str, ...]) -> list[int | str]:
                 raise UsageError(f"{g.name} has {counted(len(found), 'vertex')} to draw, and more are requested")
             found += g.labels_of([chosen]).tolist()
         else:
-            found.append(_vertex(g.info.labels, text.removeprefix(LABEL)))
+            found.append(vertex_of(g.info.labels, text.removeprefix(LABEL)))
     return found
 
 
-def _vertex(labels: str, text: str) -> int | str:
+def vertex_of(labels: str, text: str) -> int | str:
     """Return a vertex as the functions take it, in a graph with such labels."""
     try:
         return text if labels == "string" else int(text)
@@ -129,7 +129,7 @@ def _run(search: Callable[..., Traversed], limit: dict, **options: Any) -> None:
         refuse_input_as_output(options["input"], options["plot"])
         require_drawable(options["plot"], overwrite=options["overwrite"])
     edges = source_of_options(options, reads_weights=search is run_sssp)
-    _check(edges, options["source"], options["path_to"], weighted=search is run_sssp)
+    check_ends(edges, options["source"], options["path_to"], weighted=search is run_sssp)
     algorithm = search.__name__
     method = options["method"]
     if options["layout"] == "compact" and method not in ("auto", "sweep"):
@@ -143,10 +143,10 @@ def _run(search: Callable[..., Traversed], limit: dict, **options: Any) -> None:
     with graph_of(edges, options, options["layout"], check) as (built, show):
         g = built.reversed() if options["reverse"] else built
         show(f"{search.__name__} of {g!r}")
-        result = search(g, _sources(g, options["source"]), method=method, **limit)
+        result = search(g, sources_of(g, options["source"]), method=method, **limit)
         target = options["path_to"]
         # Before anything is written: only now is a label known to be one of the graph.
-        path = None if target is None else result.path_to(_vertex(g.info.labels, target))
+        path = None if target is None else result.path_to(vertex_of(g.info.labels, target))
         summary = finish(result, options, show)
         if options["plot"] is not None:
             show(f"drawing {options['plot']}")

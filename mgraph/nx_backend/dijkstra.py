@@ -8,7 +8,7 @@ from typing import Any
 import networkx as nx
 
 from mgraph.nx_backend.graph import ConvertedGraph
-from mgraph.nx_backend.searches import Found, Search, distances_from, number_of, search_from
+from mgraph.nx_backend.searches import Found, Search, number_of, path_between, search_from
 from mgraph.nx_backend.weights import as_python
 
 __all__ = [
@@ -40,10 +40,11 @@ def dijkstra_path_length(
     number = number_of(G, source, f"Node {source} not found in graph")
     if source == target:
         return 0
-    distances, reached = distances_from(G, [number], Search(weight, cluster=cluster))
-    if target not in G or not reached[G.index[target]]:
+    search = Search(weight, cluster=cluster)
+    found = path_between(G, number, G.index[target], search, predecessors=False) if target in G else None
+    if found is None:
         raise nx.NetworkXNoPath(f"Node {target} not reachable from {source}")
-    return as_python(distances[G.index[target]])
+    return found.distance
 
 
 def single_source_dijkstra(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import networkx as nx
+import numpy as np
 
 from mgraph.nx_backend.dijkstra import (
     all_pairs_dijkstra_path,
@@ -14,7 +15,7 @@ from mgraph.nx_backend.dijkstra import (
     single_source_dijkstra_path_length,
 )
 from mgraph.nx_backend.graph import ConvertedGraph
-from mgraph.nx_backend.searches import Search, distances_from, number_of, search_from
+from mgraph.nx_backend.searches import Search, number_of, path_between, search_from
 from mgraph.nx_backend.unweighted_paths import (
     all_pairs_shortest_path,
     all_pairs_shortest_path_length,
@@ -29,8 +30,7 @@ __all__ = ["has_path", "shortest_path", "shortest_path_length"]
 def has_path(G: ConvertedGraph, source: Any, target: Any, *, cluster: Any = None) -> bool:
     """Return whether there is a path between two nodes."""
     start, end = _ends(G, source, target)
-    _, reached = distances_from(G, [start], Search(cluster=cluster))
-    return bool(reached[end])
+    return path_between(G, start, end, Search(cluster=cluster), predecessors=False) is not None
 
 
 def shortest_path(
@@ -72,10 +72,10 @@ def shortest_path_length(
         if weight is not None:
             return dijkstra_path_length(G, source, target, weight, cluster=cluster)
         start, end = _ends(G, source, target)
-        distances, reached = distances_from(G, [start], Search(cluster=cluster))
-        if not reached[end]:
+        found = path_between(G, start, end, Search(cluster=cluster), predecessors=False)
+        if found is None:
             raise _no_path(source, target)
-        return int(distances[end])
+        return found.distance
     if source is None and target is not None:
         message = f"Source {target} is not in G" if weight is None else f"Node {target} not found in graph"
         number = number_of(G, target, message)
@@ -91,10 +91,10 @@ def shortest_path_length(
 
 def _path(G: ConvertedGraph, source: Any, target: Any, search: Search) -> list[Any]:
     start, end = _ends(G, source, target)
-    found = search_from(G, [start], search)
-    if found.parents[end] < 0:
+    found = path_between(G, start, end, search)
+    if found is None:
         raise _no_path(source, target)
-    return found.path_to(end)
+    return G.names(np.array(found.vertices))
 
 
 def _ends(G: ConvertedGraph, source: Any, target: Any) -> tuple[int, int]:

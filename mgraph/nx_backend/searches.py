@@ -9,6 +9,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
+from mgraph.api.paths import Path, paths_between
 from mgraph.api.serial_order import in_order
 from mgraph.api.traversal import bfs, sssp
 from mgraph.nx_backend.graph import ConvertedGraph
@@ -109,6 +110,17 @@ def distances_from(graph: ConvertedGraph, sources: list[int], search: Search) ->
     if distances.dtype.kind == "f":
         return distances, np.isfinite(distances)
     return distances.astype(np.int64, copy=False), distances >= 0
+
+
+def path_between(
+    graph: ConvertedGraph, source: int, target: int, search: Search, *, predecessors: bool = True
+) -> Path | None:
+    """Return a shortest path between two nodes, None if there is none; without predecessors its length alone."""
+    built = graph.built(search.weight, cluster=search.cluster)
+    weighted = graph.weights(search.weight) is not None
+    with refusals():
+        (found,) = paths_between(built, [(source, target)], weighted=weighted, predecessors=predecessors)
+    return None if found.distance in (-1, math.inf) else found
 
 
 def _whole(limit: Any) -> int | None:

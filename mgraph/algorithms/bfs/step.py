@@ -15,6 +15,8 @@ smallest. Valid at the end: the owner's levels, parents and visited bits; other 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from mgraph.algorithms.bfs.step_kernels import mark_bits, merge_parents, pull_level, push_level, settle_level
@@ -23,6 +25,7 @@ from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.derived import IN_ROWS
 from mgraph.algorithms.variant import GraphSizes, Variant
 from mgraph.comm.base import Communicator
+from mgraph.partition import own_states
 from mgraph.shard.shard import Shard
 from mgraph.types import LEVEL, Array, none_of, unreached_of
 
@@ -37,13 +40,18 @@ DEEP_DEGREE = 8
 
 
 def bfs(
-    shard: Shard, comm: Communicator, sources: list[int], trace: Trace, depth_limit: int | None = None
+    shard: Shard,
+    comm: Communicator,
+    sources: list[int],
+    trace: Trace,
+    depth_limit: int | None = None,
+    until: Sequence[int] = (),
 ) -> Traversal:
-    """Find levels and parents from `sources`, which are positions."""
-    search = _Search(shard, comm, sources)
+    """Find levels and parents from `sources`, which are positions; only up to the level of the last of `until`."""
+    search = _Search(shard, comm, sources, until)
     pulling = False
     arcs_before = 0
-    while search.num_frontier and search.level != depth_limit:
+    while search.num_frontier and search.level != depth_limit and not search.is_done:
         frontier = search.num_frontier
         pulling = _pull_pays(search, pulling, arcs_before)
         arcs_before = search.frontier_arcs
@@ -68,7 +76,7 @@ def _pull_pays(search: _Search, pulling: bool, arcs_before: int) -> bool:
 class _Search:
     """The arrays of one search on one rank; counts are over all ranks."""
 
-    def __init__(self, shard: Shard, comm: Communicator, sources: list[int]) -> None:
+    def __init__(self, shard: Shard, comm: Communicator, sources: list[int], until: Sequence[int]) -> None:
         xp = shard.backend.xp
         partition = shard.partition
         self.shard = shard
@@ -82,8 +90,10 @@ class _Search:
         self.num_left = partition.num_positions
         self.arcs_left = shard.info.num_arcs
         self.found = xp.empty(partition.num_states, partition.dtype)
-        states = sorted({int(partition.state(p)) for p in sources})
-        own = np.array([s for s in states if self.base <= s < self.base + shard.num_owned], partition.dtype)
+        self.num_targets = len({*until})
+        targets = own_states(partition, comm.rank, until)
+        self.targets = shard.backend.to_device((targets - self.base).astype(np.int64))
+        own = own_states(partition, comm.rank, sources)
         self.frontier = shard.backend.to_device(own)
         positions = np.array([partition.position(s) for s in own.tolist()], partition.dtype)
         self.parents[self.frontier] = shard.backend.to_device(positions)
@@ -138,7 +148,11 @@ class _Search:
         )  # fmt: skip
         xp.cumsum(self.offsets[1:], out=self.offsets[1:])
         arcs, self.scanned = self.run.to_host(counters)[1:].tolist()
-        self.num_frontier, self.frontier_arcs = self.comm.sum(size, arcs)
+        reached = 0
+        if len(self.targets):
+            reached = int((self.levels[self.targets] != unreached_of(LEVEL)).sum())
+        self.num_frontier, self.frontier_arcs, reached = self.comm.sum(size, arcs, reached)
+        self.is_done = 0 < self.num_targets == reached
         self.num_left -= self.num_frontier
         self.arcs_left -= self.frontier_arcs
 
@@ -170,4 +184,5 @@ VARIANT = Variant(
     needs=(IN_ROWS,),
     bytes=_bytes,
     run=bfs,
+    stops=True,
 )

@@ -19,15 +19,18 @@ that do. Label-correcting all the same: no choice here decides the result.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.derived import WEIGHT_SORTED_ROWS
 from mgraph.algorithms.sssp.delta_stepping_kernels import list_settled, measure_heavy, pull_distances, relax_light
-from mgraph.algorithms.sssp.near_far import default_delta, just_above, step_bytes
+from mgraph.algorithms.sssp.near_far import are_settled, default_delta, drop_unsettled, just_above, step_bytes
 from mgraph.algorithms.sssp.near_far_kernels import clear_marks, relax_frontier, split_found
 from mgraph.algorithms.variant import Variant
 from mgraph.comm.base import Communicator
+from mgraph.partition import own_states
 from mgraph.shard.shard import Shard
 from mgraph.shard.weight_sorted_rows import class_scale
 from mgraph.types import unreached_of
@@ -45,14 +48,21 @@ def sssp_delta_stepping(
     trace: Trace,
     dtype: np.dtype,
     cutoff: float | int | None = None,
-    delta: float | int | None = None,
+    until: Sequence[int] = (),
 ) -> Traversal:
-    """Find distances in `dtype` from positions `sources`; predecessors are found afterwards."""
+    """Find distances in `dtype` from positions `sources`; predecessors are found afterwards.
+
+    With `until`, only up to the bucket of the farthest of these positions.
+    """
     assert comm.size == 1, "a bucket is settled when this rank has nothing near"
-    search = _Search(shard, sources, trace, dtype, cutoff, delta or default_delta(shard, dtype))
+    search = _Search(shard, sources, trace, dtype, cutoff, default_delta(shard, dtype))
+    targets = shard.backend.to_device(own_states(shard.partition, comm.rank, until).astype(np.int64))
     while True:
         while search.near_size:
             search.push()
+        if len(until) and are_settled(shard.backend, search.dist, targets, search.bound):
+            drop_unsettled(search.dist, search.bound)
+            return Traversal(search.dist, None)
         if not search.settle():
             return Traversal(search.dist, None)
 
@@ -204,4 +214,5 @@ VARIANT = Variant(
     needs=(WEIGHT_SORTED_ROWS,),
     bytes=step_bytes,
     run=sssp_delta_stepping,
+    stops=True,
 )

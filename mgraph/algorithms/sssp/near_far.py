@@ -18,6 +18,8 @@ bounds, good to drop candidates before they are sent.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from mgraph.algorithms.common.dtype_ladder import searched_bytes
@@ -33,7 +35,9 @@ from mgraph.algorithms.sssp.near_far_kernels import (
     split_found,
 )
 from mgraph.algorithms.variant import GraphSizes, Variant
+from mgraph.backends.base import Backend
 from mgraph.comm.base import Communicator
+from mgraph.partition import own_states
 from mgraph.shard.shard import Shard
 from mgraph.shard.weight_sorted_rows import DELTA_WEIGHT_SORTED, SPARSE_DEGREE
 from mgraph.types import Array, smallest_of, unreached_of
@@ -56,17 +60,33 @@ def sssp(
     trace: Trace,
     dtype: np.dtype,
     cutoff: float | int | None = None,
-    delta: float | None = None,
+    until: Sequence[int] = (),
 ) -> Traversal:
-    """Find distances in `dtype` from positions `sources`; predecessors are found afterwards."""
-    search = _Search(shard, comm, sources, dtype, cutoff)
-    delta = delta or default_delta(shard, dtype)
+    """Find distances in `dtype` from positions `sources`; predecessors are found afterwards.
+
+    With `until`, only up to the bucket of the farthest of these positions.
+    """
+    search = _Search(shard, comm, sources, dtype, cutoff, until)
+    delta = default_delta(shard, dtype)
     while search.advance(delta):
         while search.num_near:
             near = search.num_near
             arcs = search.relax()
             trace.superstep(method="push", frontier=near, arcs=arcs)
-    return Traversal(search.dist[search.base : search.base + shard.num_owned], None)
+    own = search.dist[search.base : search.base + shard.num_owned]
+    if search.is_done:
+        drop_unsettled(own, search.bound)
+    return Traversal(own, None)
+
+
+def are_settled(run: Backend, distances: Array, targets: Array, bound: float | int) -> bool:
+    """Return whether the distances of all targets are below a bound, below which all is settled."""
+    return bool((run.to_host(distances[targets]) < bound).all())
+
+
+def drop_unsettled(distances: Array, bound: float | int) -> None:
+    """Make those vertices unreached whose distances are not below the bound, and may still fall."""
+    distances[distances >= bound] = unreached_of(distances.dtype)
 
 
 def default_delta(shard: Shard, dtype: np.dtype, weight_sorted: float = DELTA_WEIGHT_SORTED) -> float | int:
@@ -96,7 +116,13 @@ class _Search:
     """The arrays of one search on one rank; `num_near` is over all ranks."""
 
     def __init__(
-        self, shard: Shard, comm: Communicator, sources: list[int], dtype: np.dtype, cutoff: float | int | None
+        self,
+        shard: Shard,
+        comm: Communicator,
+        sources: list[int],
+        dtype: np.dtype,
+        cutoff: float | int | None,
+        until: Sequence[int],
     ) -> None:
         xp = shard.backend.xp
         partition = shard.partition
@@ -113,8 +139,7 @@ class _Search:
         self.in_far = xp.zeros(partition.num_states // 32, np.uint32)
         self.found, self.near = (xp.empty(partition.num_states, partition.dtype) for _ in range(2))
         self.far, self.next_far = (xp.empty(partition.stride, partition.dtype) for _ in range(2))
-        states = [int(partition.state(p)) for p in set(sources)]
-        own = np.array([s for s in states if self.base <= s < self.base + shard.num_owned], partition.dtype)
+        own = own_states(partition, comm.rank, sources)
         self.dist[shard.backend.to_device(own)] = 0
         # The sources wait in far, from which the first bound moves them to near.
         self.far[: len(own)] = shard.backend.to_device(own)
@@ -122,6 +147,9 @@ class _Search:
         self.lowest = xp.full(1, 0 if len(own) else self.top, dtype)
         self.keeps_far = True
         self.counters = xp.zeros(2, np.int64)
+        self.stops = len(until) > 0
+        self.is_done = False
+        self.targets = self.run.to_device(own_states(partition, comm.rank, until).astype(np.int64))
 
     def relax(self) -> int:
         """Relax every arc out of near, queue the lowered vertices; return this rank's arcs."""
@@ -153,12 +181,15 @@ class _Search:
     def advance(self, delta: float | int) -> bool:
         """Raise the bound to delta above the smallest distance in far, and move vertices below it to near.
 
-        Return whether any rank had a vertex in far.
+        Return whether any rank had a vertex in far, and not all targets are below the bound, where all is settled.
         """
         run = self.run
         own = (self.base, self.base + self.shard.num_owned)
-        lowest = self.comm.allreduce(run.to_host(self.lowest), "min")[0].item()
-        if lowest == self.top:
+        settled = self.stops and are_settled(run, self.dist, self.targets, self.bound)
+        words = np.array([run.to_host(self.lowest)[0], settled], self.dist.dtype)
+        lowest, is_done = self.comm.allreduce(words, "min").tolist()
+        self.is_done = bool(is_done)
+        if lowest == self.top or self.is_done:
             return False
         # Beyond 2^24 a float32 may absorb delta: the bound must pass the smallest distance all the same.
         dtype = self.dist.dtype
@@ -193,8 +224,10 @@ class _Search:
 
     def _set_bounds(self, settled: float | int, bound: float | int) -> None:
         """Write new bounds for the kernels: below what all is settled, and below what is near."""
-        self.bound = bound
-        self.bounds = self.run.to_device(np.array([settled, bound, self.cutoff], self.dist.dtype))
+        dtype = self.dist.dtype
+        self.bounds = self.run.to_device(np.array([settled, bound, self.cutoff], dtype))
+        # In the state's width, as in the kernels.
+        self.bound = dtype.type(bound).item()
 
 
 def step_bytes(sizes: GraphSizes) -> int:
@@ -214,4 +247,5 @@ VARIANT = Variant(
     applies=lambda setting: setting.layout == "rows",
     bytes=step_bytes,
     run=sssp,
+    stops=True,
 )

@@ -17,10 +17,14 @@ from mgraph.algorithms.sssp.delta_stepping import sssp_delta_stepping
 from mgraph.backends.cpu import CpuBackend
 
 
-def check(case, sources, order="degree", backend=None, **options):
+def check(case, sources, order="degree", backend=None, delta=None, **options):
     """Compare with the oracle; return the trace."""
     backend = backend or CpuBackend(2)
-    (got, trace), shards = distances(sssp_delta_stepping, case, sources, order, backend, weight_sorted=True, **options)
+    with pytest.MonkeyPatch.context() as patch:
+        if delta is not None:
+            patch.setattr("mgraph.algorithms.sssp.delta_stepping.default_delta", lambda shard, dtype: delta)
+        found, shards = distances(sssp_delta_stepping, case, sources, order, backend, weight_sorted=True, **options)
+    got, trace = found
     np.testing.assert_array_equal(of_users(shards, sources, [got]), oracles.sssp(case, sources, options.get("cutoff")))
     return trace
 
