@@ -43,7 +43,7 @@ _SETS = dict.fromkeys(
 _STOPS = {
     "descendants_at_distance": (None, None),
     "dijkstra_path": (None, 1 << 14),
-    "dijkstra_path_length": (None, 1 << 14),
+    "dijkstra_path_length": (None, 1 << 12),
     "has_path": (None, None),
 }
 _DIJKSTRA = dict.fromkeys(
@@ -60,7 +60,9 @@ _DIJKSTRA = dict.fromkeys(
 _FROM_ALL = {
     **dict.fromkeys(("all_pairs_dijkstra", "all_pairs_dijkstra_path", "all_pairs_dijkstra_path_length"), (2048, 2048)),
     **dict.fromkeys(("all_pairs_shortest_path", "all_pairs_shortest_path_length"), (1 << 14, 1 << 14)),
-    **dict.fromkeys(("center", "diameter", "eccentricity", "periphery", "radius"), (1 << 13, 1 << 13)),
+    **dict.fromkeys(("center", "eccentricity", "periphery"), (1 << 13, 1 << 13)),
+    "diameter": (1 << 12, 1 << 12),
+    "radius": (1 << 11, 1 << 11),
 }
 _SPANNING = {
     "maximum_spanning_edges": (1 << 14, 1 << 13),

@@ -56,7 +56,7 @@ def tighten(
     low = bounds.columns["low"]
     high = bounds.columns["high"]
     away, back = (rank.objects[search].columns["distances"].astype(low.dtype, copy=False) for search in searches)
-    eccentricity = _reduced(rank, away.max() if len(away) else 0, low.dtype, "max")
+    eccentricity = _reduced(rank, _extreme(away, smallest=False), low.dtype, "max")
     if slack is None:
         xp.maximum(low, xp.maximum(back, eccentricity - away), out=low)
         xp.minimum(high, eccentricity + back, out=high)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
+import oracles
 import pytest
 from backends import gpu_count
 from component_checks import check_components, check_strong_components, planted_components
@@ -79,6 +83,38 @@ def test_forests_on_gpus_equal_the_oracle(cluster, case, order):
 def test_edges_come_back_from_gpus(cluster, case, order):
     with graph_of(case, cluster, order) as g:
         assert_edges(g, case)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("order", ["degree", "natural"])
+@pytest.mark.parametrize("case", STARTABLE, ids=lambda case: case.name)
+def test_measures_on_gpus_equal_the_oracles(cluster, case, order):
+    labels = oracles.components(case)
+    with graph_of(case, cluster, order) as g:
+        for direction in ("out", "in", "both"):
+            np.testing.assert_array_equal(mg.degrees(g, direction), oracles.degrees(case, direction))
+        hops = mg.bfs(g, 0).distances
+        wanted = oracles.bfs(case, [0])
+        known = wanted[wanted >= 0]
+        assert (hops.max(), hops.min(), hops.sum(), hops.argmax()) == (known.max(), 0, known.sum(), wanted.argmax())
+        near = (hops < 2) & ~hops.is_missing()
+        assert near.vertices().tolist() == np.flatnonzero((wanted >= 0) & (wanted < 2)).tolist()
+        assert hops[near].tolist() == wanted[(wanted >= 0) & (wanted < 2)].tolist()
+        assert hops[[0, case.num_vertices - 1]].tolist() == wanted[[0, -1]].tolist()
+        _, sizes = mg.connected_components(g).sizes()
+        np.testing.assert_array_equal(sizes, np.unique(labels, return_counts=True)[1])
+        with g.reversed() as back:
+            turned = replace(case, sources=case.targets, targets=case.sources)
+            np.testing.assert_array_equal(mg.bfs(back, 0).distances, oracles.bfs(turned, [0]))
+        for target in range(0, case.num_vertices, 1 + case.num_vertices // 4):
+            assert mg.shortest_path(g, 0, target, weighted=False).distance == wanted[target]
+        with mg.largest_component(g) as part:
+            kept = np.flatnonzero(labels == np.bincount(labels).argmax())
+            assert part.labels.to_numpy().tolist() == kept.tolist()
+            if not case.directed:
+                rows = mg.bfs_together(part, kept.tolist()).distances
+                assert mg.eccentricity(part, weighted=False).to_numpy().tolist() == rows.max(axis=1).tolist()
+                assert mg.radius(part, weighted=False) == rows.max(axis=1).min()
 
 
 @pytest.mark.gpu
