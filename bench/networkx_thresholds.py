@@ -62,7 +62,8 @@ def threshold(rows: dict[int, tuple[float, ...]], column: int) -> int | None:
 
 def measured(name: str, arcs: int, repeats: int) -> tuple[float, float, float]:
     """Return the seconds of NetworkX, of a first call and of a call on a converted graph."""
-    graph = made(arcs, directed="weakly" in name or name == "ancestors", connected=name.startswith(QUADRATIC))
+    directed = "weakly" in name or "strongly" in name or name == "ancestors"
+    graph = made(arcs, directed=directed, connected=name.startswith(QUADRATIC))
     arguments = arguments_of(name)
     ours = FUNCTIONS[name]
     keep: dict[str, Any] = {"edge_attrs": {"weight": 1}}

@@ -29,6 +29,48 @@ def settle(indptr, targets, weights, distances, starts, num_pushed, order, paren
                 num_pushed[starts[v]] += 1
 
 
+@inline
+def number_left(indptr, targets, labels, is_visited, way, nexts, first_visited, numbers):
+    """Count the components that `labels` name in the order in which a depth-first search leaves them.
+
+    It leaves a component with the vertex that it has visited first, which `first_visited` has by label. `way` are the
+    vertices from the start of the search to where it is, with the next arc of each in `nexts`.
+    """
+    num_left = 0
+    for start in range(len(labels)):
+        depth = 0 if is_visited[start] else 1
+        way[0] = start
+        while depth:
+            v = way[depth - 1]
+            if not is_visited[v]:
+                is_visited[v] = True
+                nexts[depth - 1] = indptr[v]
+                if first_visited[labels[v]] == UNSETTLED:
+                    first_visited[labels[v]] = v
+            arc = nexts[depth - 1]
+            while arc < indptr[v + 1] and is_visited[targets[arc]]:
+                arc += 1
+            nexts[depth - 1] = arc
+            if arc < indptr[v + 1]:
+                way[depth] = targets[arc]
+                depth += 1
+                continue
+            depth -= 1
+            if first_visited[labels[v]] == v:
+                numbers[labels[v]] = num_left
+                num_left += 1
+
+
+def in_order_left(indptr: np.ndarray, targets: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Return for each vertex the number of its strong component, in the order in which NetworkX yields them."""
+    num = len(labels)
+    numbers = np.full(num, UNSETTLED, np.int64)
+    way = np.empty(num, np.int64)
+    first_visited = np.full(num, UNSETTLED, np.int64)
+    number_left(indptr, targets, labels, np.zeros(num, np.bool_), way, way.copy(), first_visited, numbers)
+    return numbers[labels]
+
+
 def in_order(
     arcs: tuple[np.ndarray, np.ndarray, np.ndarray], distances: np.ndarray, reached: np.ndarray, sources: list[int]
 ) -> tuple[np.ndarray, np.ndarray]:

@@ -41,6 +41,7 @@ NOTES = {
     "eccentricity": ECCENTRICITIES,
     "has_path": "",
     "is_connected": "",
+    "is_strongly_connected": "",
     "is_weakly_connected": "",
     "maximum_spanning_edges": KRUSKAL,
     "maximum_spanning_tree": KRUSKAL,
@@ -51,6 +52,7 @@ NOTES = {
     "multi_source_dijkstra_path_length": LENGTHS,
     "node_connected_component": "",
     "number_connected_components": "",
+    "number_strongly_connected_components": "",
     "number_weakly_connected_components": "",
     "periphery": ECCENTRICITIES,
     "radius": ECCENTRICITIES,
@@ -63,6 +65,7 @@ NOTES = {
     "single_source_shortest_path_length": "",
     "single_target_shortest_path": "",
     "single_target_shortest_path_length": "",
+    "strongly_connected_components": "",
     "weakly_connected_components": "",
 }
 

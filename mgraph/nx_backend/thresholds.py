@@ -39,12 +39,17 @@ _SETS = dict.fromkeys(
     ),
     (None, 1 << 14),
 )
-# NetworkX stops at the target, or at the distance.
+_STRONG = dict.fromkeys(
+    ("number_strongly_connected_components", "strongly_connected_components"),
+    (1 << 18, 1 << 13),
+)
+# NetworkX stops at the target, at the distance, or at the first component.
 _STOPS = {
     "descendants_at_distance": (None, None),
     "dijkstra_path": (None, 1 << 14),
     "dijkstra_path_length": (None, 1 << 12),
     "has_path": (None, None),
+    "is_strongly_connected": (None, None),
 }
 _DIJKSTRA = dict.fromkeys(
     (
@@ -75,6 +80,7 @@ LEAST_ARCS: dict[str, tuple[int | None, int | None]] = {
     **_TREES_OF_HOPS,
     **_PATHS_OF_HOPS,
     **_SETS,
+    **_STRONG,
     **_STOPS,
     **_DIJKSTRA,
     **_FROM_ALL,

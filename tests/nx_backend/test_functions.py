@@ -15,7 +15,7 @@ from mgraph.nx_backend.interface import FUNCTIONS
 
 CLASSES = (nx.Graph, nx.DiGraph, nx.MultiGraph, nx.MultiDiGraph)
 EVERYTHING = {"preserve_edge_attrs": True, "preserve_node_attrs": True, "preserve_graph_attrs": True}
-WEAK = {name for name in FUNCTIONS if "weakly" in name}
+OF_ARCS = {name for name in FUNCTIONS if "weakly" in name or "strongly" in name}
 LIMITS = (None, 0, 1, 2.5)
 WEIGHTS = {
     "small integers": lambda draw: draw.randint(0, 4),
@@ -77,6 +77,7 @@ def of_structure(directed, s):
     """Yield calls for components, and for spanning trees of undirected graphs."""
     if directed:
         names = ("weakly_connected_components", "number_weakly_connected_components", "is_weakly_connected")
+        names += ("strongly_connected_components", "number_strongly_connected_components", "is_strongly_connected")
         yield from ((name, (), {}) for name in names)
         return
     yield from ((name, (), {}) for name in ("connected_components", "number_connected_components", "is_connected"))
@@ -98,8 +99,8 @@ def test_results_equal_those_of_networkx(cls):
             expected = outcome(getattr(nx, name), graph, *args, **kwargs)
             assert outcome(FUNCTIONS[name], converted, *args, **kwargs) == expected, (seed, name, args, kwargs)
             called.add(name)
-    undirected = {name for name in FUNCTIONS if "spanning" in name or "connected" in name} - WEAK
-    assert called == set(FUNCTIONS) - (undirected if graph.is_directed() else WEAK)
+    undirected = {name for name in FUNCTIONS if "spanning" in name or "connected" in name} - OF_ARCS
+    assert called == set(FUNCTIONS) - (undirected if graph.is_directed() else OF_ARCS)
 
 
 @pytest.mark.parametrize("cls", CLASSES)

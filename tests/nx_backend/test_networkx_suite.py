@@ -16,6 +16,7 @@ from mgraph.nx_backend.interface import FUNCTIONS
 NETWORKX = pathlib.Path(nx.__file__).parent
 TESTED = (
     "components/tests/test_connected.py",
+    "components/tests/test_strongly_connected.py",
     "components/tests/test_weakly_connected.py",
     "shortest_paths/tests",
     "tests/test_dag.py",

@@ -24,3 +24,15 @@ def test_ties_and_weights_of_zero_are_settled_as_by_networkx(cls, weights):
         expected = listed(nx.multi_source_dijkstra(graph, sources))
         assert listed(FUNCTIONS["multi_source_dijkstra"](converted, sources)) == expected
     assert listed(FUNCTIONS["bfs_edges"](converted, 0)) == listed(nx.bfs_edges(graph, 0))
+
+
+@pytest.mark.parametrize("cls", [nx.DiGraph, nx.MultiDiGraph])
+@pytest.mark.parametrize("num_arcs", [100, 300, 400, 500, 900])
+def test_strong_components_come_in_the_order_of_networkx(cls, num_arcs):
+    draw = random.Random(num_arcs)
+    names = draw.sample(range(1000), 300)
+    graph = cls([draw.choices(names, k=2) for _ in range(num_arcs)])
+    found = listed(FUNCTIONS["strongly_connected_components"](convert_from_nx(graph)))
+    assert found == listed(nx.strongly_connected_components(graph))
+    assert len(found[1]) > 1
+    assert listed(FUNCTIONS["strongly_connected_components"](convert_from_nx(cls()))) == ("iterator", [])
