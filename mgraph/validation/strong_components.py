@@ -60,6 +60,9 @@ def strong_check_bytes(partition: Partition, num_vertices: int) -> int:
     naming = user * (users + of_users + owned) + vertex * (users + of_users + owned)
     # Names, bitmaps, two counts for each; lists of states, of names and of the frontier.
     visiting = (vertex + 16) * states + states // 4 + vertex * (3 * states + 2 * owned)
+    if partition.num_ranks > 1:
+        # What others have found, and counted.
+        visiting += (2 * vertex + 8) * states
     return max(naming + vertex * states, visiting)
 
 

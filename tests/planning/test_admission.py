@@ -13,6 +13,7 @@ from mgraph.api.components import connected_components
 from mgraph.api.graph import Graph
 from mgraph.api.results import validate
 from mgraph.api.spanning_forest import minimum_spanning_forest
+from mgraph.api.strong_components import strongly_connected_components
 from mgraph.backends.base import LIMITS
 from mgraph.backends.cpu import CpuBackend
 from mgraph.backends.host_memory import FreeMemory
@@ -30,6 +31,7 @@ from mgraph.planning.admission import least_bytes
 from mgraph.planning.memory import BUILT, expected_edges, plan_graph
 from mgraph.validation.components import labels_check_bytes
 from mgraph.validation.spanning_forest import forest_check_bytes
+from mgraph.validation.strong_components import strong_check_bytes
 
 
 def array_edges(loops: float, seed: int = 0) -> EdgeSource:
@@ -160,6 +162,18 @@ def test_validation_that_would_not_fit_is_refused_before_it_begins(num_ranks, mo
             monkeypatch.setattr(f"mgraph.rank_jobs.{check}", lambda *args: pytest.fail("it began"))
             with pytest.raises(WouldNotFit, match=f"to validate .*{what} takes"):
                 validate(found[what])
+
+
+def test_validation_of_strong_components_that_would_not_fit_is_refused(monkeypatch):
+    monkeypatch.setattr(CpuBackend, "limits", dataclasses.replace(LIMITS["cpu"], tried_bytes=0))
+    with InProcessCluster(1) as cluster, Graph.from_source(FixedOutDegree(900, 3), cluster=cluster) as g:
+        found = strongly_connected_components(g)
+        needed = strong_check_bytes(cluster._objects[0][g._key].partition, g.num_vertices)
+        monkeypatch.setattr(CpuBackend, "free_bytes", lambda self: needed)
+        validate(found)
+        monkeypatch.setattr(CpuBackend, "free_bytes", lambda self: needed - 1)
+        with pytest.raises(WouldNotFit, match="to validate strong components takes"):
+            validate(found)
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from mgraph.algorithms.sssp import persistent_multi_gpu as sssp_multi_gpu
 from mgraph.algorithms.variant import GraphSizes
 from mgraph.api.graph import Graph
 from mgraph.api.spanning_forest import minimum_spanning_forest
+from mgraph.api.strong_components import strongly_connected_components
 from mgraph.api.traversal import bfs, sssp
 from mgraph.backends.base import LIMITS
 from mgraph.backends.cpu import CpuBackend
@@ -43,6 +44,7 @@ from mgraph.shard.edge_blocks import require_blocks
 from mgraph.validation import traversal as validation
 from mgraph.validation.components import labels_check_bytes
 from mgraph.validation.spanning_forest import forest_check_bytes
+from mgraph.validation.strong_components import strong_check_bytes
 
 
 @pytest.mark.parametrize("num_chunks", [4, 64])
@@ -176,6 +178,22 @@ def test_plan_has_the_bytes_of_components():
         # The needed bytes include it.
         made.parts["while components run"] = 1 << 39
         assert made.needed_bytes > 1 << 39
+
+
+@pytest.mark.parametrize("source", [FixedOutDegree(20_000, 1), FixedOutDegree(20_000, 8)], ids=["sparse", "dense"])
+@pytest.mark.parametrize("num_ranks", [1, 3])
+def test_strong_components_use_at_most_the_planned_memory(source, num_ranks):
+    made = plan_graph(source, num_ranks, "cpu", 1 << 30)
+    assert "while strong components run" not in plan_graph(Rmat(8), 1, "cpu", None).parts
+    planned = made.parts["while strong components run"] + made.parts.get("result routing", 0)
+    with InProcessCluster(num_ranks) as cluster, Graph.from_source(source, cluster=cluster) as g:
+        strongly_connected_components(g).close()
+        tracemalloc.start()
+        strongly_connected_components(g).close()
+        taken = tracemalloc.get_traced_memory()[1] / num_ranks
+        tracemalloc.stop()
+    # Buffers of a thread have a size of their own.
+    assert 0.4 * planned < taken < planned + (1 << 18)
 
 
 @pytest.mark.parametrize("weights", ["int", "float64", None])
@@ -325,13 +343,28 @@ def test_validation_uses_the_planned_memory(num_ranks, monkeypatch):
         }
         for search, wanted in planned.items():
             with search(g) as found:
-                mg.validate(found)  # which compiles the kernels
-                peaks = []
-                # Of all ranks, and of other threads that allocate meanwhile: the smallest peak is without those.
-                for _ in range(3):
-                    tracemalloc.start(1)
-                    assert found._violations() == []
-                    peaks.append(tracemalloc.get_traced_memory()[1])
-                    tracemalloc.stop()
-                # Ranks may reach their peaks at different times.
-                assert (0.9 if num_ranks == 1 else 0.5) * wanted <= min(peaks) / num_ranks <= 1.1 * wanted
+                check_peak_of_validation(found, wanted, num_ranks)
+
+
+@pytest.mark.parametrize("num_ranks", [1, 2])
+def test_validation_of_strong_components_uses_the_planned_memory(num_ranks, monkeypatch):
+    monkeypatch.setattr(validation, "PIECE", 1 << 9)
+    one_core = InProcessCluster(num_ranks, make_backend=lambda: CpuBackend(1))
+    with one_core as cluster, mg.fixed_out_degree(40_000, 1, cluster=cluster) as g:
+        wanted = strong_check_bytes(cluster._objects[0][g._key].partition, g.num_vertices)
+        with mg.strongly_connected_components(g) as found:
+            check_peak_of_validation(found, wanted, num_ranks)
+
+
+def check_peak_of_validation(found, wanted, num_ranks):
+    """Check that validating a result allocates about `wanted` bytes on each rank."""
+    mg.validate(found)  # which compiles the kernels
+    peaks = []
+    # Of all ranks, and of other threads that allocate meanwhile: the smallest peak is without those.
+    for _ in range(3):
+        tracemalloc.start(1)
+        assert found._violations() == []
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    # Ranks may reach their peaks at different times.
+    assert (0.9 if num_ranks == 1 else 0.5) * wanted <= min(peaks) / num_ranks <= 1.1 * wanted

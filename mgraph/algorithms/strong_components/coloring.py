@@ -228,16 +228,16 @@ def _numbering(dtype: np.dtype, pivot: int) -> np.ndarray:
 
 
 def _bytes(sizes: GraphSizes) -> int:
-    """Return the bytes of the search, and of labels by state, sent, and by user id."""
+    """Return the bytes of the search, or of labels by state, sent, and by user id, which come after it."""
     states = sizes.states
     owned = sizes.owned
     several = sizes.partition.num_ranks > 1
     # Colors and regions; bitmaps; the list of what is lowered, and on several ranks a part of it from all others.
     search = 2 * sizes.vertex * states + states // 4 + sizes.vertex * (2 * states if several else owned)
-    # Roots, live vertices with those left and taken, colors before a round, a frontier; its rows.
-    search += 6 * sizes.vertex * owned + 16 * owned
-    labels = sizes.id_bytes * (states + owned) + (8 if several and sizes.partition.cyclic else 0) * owned
-    return search + labels + 8 * sizes.users
+    # Roots, live vertices with those left and taken or a frontier with the next, colors before a round; its rows.
+    search += (6 if several else 5) * sizes.vertex * owned + 16 * owned
+    labels = sizes.vertex * owned + sizes.id_bytes * (states + owned) + 8 * sizes.users
+    return max(search, labels + (8 if several and sizes.partition.cyclic else 0) * owned)
 
 
 VARIANT = Variant(
