@@ -13,9 +13,9 @@ import networkx as nx
 import numpy as np
 
 from mgraph.api.components import connected_components as label_components
+from mgraph.api.serial_order import in_order_left
 from mgraph.api.strong_components import strongly_connected_components as label_strong_components
 from mgraph.nx_backend.graph import ConvertedGraph
-from mgraph.nx_backend.replay import in_order_left
 from mgraph.nx_backend.searches import Search, distances_from
 
 __all__ = [
@@ -39,10 +39,7 @@ def connected_components(G: ConvertedGraph, *, cluster: Any = None) -> Iterator[
 
 def number_connected_components(G: ConvertedGraph, *, cluster: Any = None) -> int:
     """Return the number of components."""
-    if not len(G):
-        return 0
-    with label_components(G.built(cluster=cluster)) as found:
-        return found.num_components
+    return _number(G, cluster, label_components)
 
 
 def is_connected(G: ConvertedGraph, *, cluster: Any = None) -> bool:
@@ -71,7 +68,7 @@ def strongly_connected_components(G: ConvertedGraph, *, cluster: Any = None) -> 
 
 def number_strongly_connected_components(G: ConvertedGraph, *, cluster: Any = None) -> int:
     """Return the number of strong components."""
-    return _count(_labels(G, cluster, label_strong_components))
+    return _number(G, cluster, label_strong_components)
 
 
 def is_strongly_connected(G: ConvertedGraph, *, cluster: Any = None) -> bool:
@@ -87,6 +84,14 @@ def _labels(G: ConvertedGraph, cluster: Any, find: Callable = label_components) 
         return np.empty(0, np.int64)
     with find(G.built(cluster=cluster)) as found:
         return found.labels.to_numpy()
+
+
+def _number(G: ConvertedGraph, cluster: Any, find: Callable) -> int:
+    """Return the number of components."""
+    if not len(G):
+        return 0
+    with find(G.built(cluster=cluster)) as found:
+        return found.num_components
 
 
 def _sets(G: ConvertedGraph, labels: np.ndarray) -> Iterator[set[Any]]:

@@ -39,7 +39,10 @@ FOREIGN = {"pip", "python3", ".venv/bin/pip", ".venv/bin/pytest", "sbatch", "git
 # Names of commands that are no calls of them, for lack of an argument.
 NAMES_OF_COMMANDS = {
     f"mgraph {name}"
-    for name in ["bfs", "sssp", "path", "components", "strong-components", "diameter", "msf", "convert", "save", "generate", "info"]
+    for name in (
+        *("bfs", "sssp", "path", "components", "strong-components", "diameter", "msf"),
+        *("convert", "save", "generate", "info"),
+    )
 }
 # Modules of public classes with examples in their docstrings, beside those of functions.
 WITH_EXAMPLES = {"mgraph.api.graph", "mgraph.api.columns", "mgraph.api.edges", "mgraph.api.traversal_results"}
