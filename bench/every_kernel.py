@@ -37,7 +37,9 @@ SEARCHES = {
 @click.command(help=__doc__)
 @click.argument("spec")
 @click.argument("layout", type=click.Choice(["rows", "compact"]))
-@click.argument("algorithms", nargs=-1, type=click.Choice([*SEARCHES, "together", "components", "msf"]))
+@click.argument(
+    "algorithms", nargs=-1, type=click.Choice([*SEARCHES, "together", "components", "strong-components", "msf"])
+)
 def main(spec: str, layout: str, algorithms: tuple[str, ...]) -> None:
     cupy.cuda.set_allocator(None)
     launched: set[str] = set()
@@ -90,6 +92,8 @@ def results(g: Graph, algorithm: str) -> Iterator[Result]:
             yield together.answer(1)
     elif algorithm == "components":
         yield mg.connected_components(g)
+    elif algorithm == "strong-components":
+        yield mg.strongly_connected_components(g)
     else:
         yield mg.minimum_spanning_forest(g)
         yield mg.minimum_spanning_forest(g, maximum=True)
