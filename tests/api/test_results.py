@@ -101,7 +101,7 @@ def test_reprs_of_results_columns_and_stats(graph):
     result = mg.bfs(graph, [0, 1, 2, 3])
     text = repr(result)
     assert text.startswith("<bfs of edges from 0, 1, 2, ...: ")
-    assert f" of {graph.num_vertices:,} vertices reached, frontier, " in text
+    assert f"4 of {graph.num_vertices:,} vertices reached (no arc leaves the sources), frontier, " in text
     assert repr(result.distances) == f"<Column distances: {graph.num_vertices:,} vertices, int32>"
     stats = r"<Stats: frontier \(.*\), [\d,]+ reached, \d+ supersteps?, [\d,]+ arcs .*>"
     assert re.fullmatch(stats, repr(result.stats))
