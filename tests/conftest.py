@@ -102,6 +102,24 @@ def interleaving(request):
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def all_cpu_ranks():
+    """Place the small graphs of tests on all ranks of a cluster of CPUs, unless a test chooses the arcs of a rank."""
+    from mgraph.api import graph
+    from mgraph.planning.placement import ARCS_PER_RANK, Placement
+
+    chosen = ARCS_PER_RANK["cpu"]
+    choose = graph.place_graph
+
+    def place(source, num_ranks, backend, *rest):
+        is_open = backend != "cpu" or ARCS_PER_RANK["cpu"] != chosen
+        return choose(source, num_ranks, backend, *rest) if is_open else Placement(num_ranks, num_ranks)
+
+    with pytest.MonkeyPatch.context() as patches:
+        patches.setattr(graph, "place_graph", place)
+        yield
+
+
 @pytest.fixture(scope="session")
 def backend(request):
     """Each backend that can run here, in turn."""

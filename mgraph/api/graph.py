@@ -27,7 +27,7 @@ from mgraph.ingest.order import Order
 from mgraph.io.checks import as_flag, as_integer, check_vertices
 from mgraph.io.parts import parts_of
 from mgraph.planning.admission import refuse_what_cannot_fit
-from mgraph.planning.placement import ARCS_PER_RANK, Placement, place_graph
+from mgraph.planning.placement import Placement, place_graph
 from mgraph.rank_jobs.build import build_graph, build_graph_of_parts, free_bytes, free_memory
 from mgraph.rank_jobs.reverse import reverse_graph
 from mgraph.rank_jobs.store import discard_save, finish_save, save_part
@@ -96,7 +96,7 @@ class Graph:
             A generator or a reader. Every piece of a table is read once, by one rank.
         cluster
             The result of `connect`, or a `distributed.Client`; by default the result of `connect()`. If the number of
-            GPUs was not specified, the graph uses enough of them to hold it, and more only if that is faster.
+            ranks was not specified, the graph uses enough of them to hold it, and more only if that is faster.
         order
             The vertex order: `degree`, `natural` or `auto`.
         num_chunks
@@ -391,7 +391,7 @@ def choose_ranks(
 ) -> tuple[Cluster, Placement]:
     """Choose ranks for a graph: all, or the fewer that are faster if the user gave no number."""
     whole = find_cluster(cluster)
-    if not whole._may_narrow or whole.num_ranks == 1 or whole.backend not in ARCS_PER_RANK:
+    if not whole._may_narrow or whole.num_ranks == 1:
         return whole, Placement(whole.num_ranks, whole.num_ranks)
     first = whole.narrowed(1)  # keep a reference: it may be the one returned
     (memory,) = first.run(free_bytes)

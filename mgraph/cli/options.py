@@ -93,7 +93,7 @@ cluster_options = combined(
         "num_ranks",
         type=click.IntRange(1),
         metavar="N",
-        help="Number of ranks; by default all CPU ranks, and as many GPUs as make the graph faster.",
+        help="Number of ranks; by default as many as hold the graph, and more only if that is faster.",
     ),
     click.option(
         "--backend",

@@ -47,7 +47,7 @@ def connect(
         The address of a running scheduler, or the file that contains it.
     num_ranks
         How many ranks to use, for every graph. None: all workers or GPUs, one rank in this process; each graph then
-        uses as many of several GPUs as make it faster (`Graph.placement`).
+        uses as many of them as hold it, and more only if that is faster (`Graph.placement`).
     backend
         auto, cpu or cuda.
     open_timeout_s, verb_timeout_s

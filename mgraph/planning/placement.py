@@ -1,7 +1,7 @@
-"""Choose the number of GPUs when the user did not: enough to hold the graph, more only if that is faster.
+"""Choose the number of ranks when the user did not: enough to hold the graph, more only if that is faster.
 
 Every superstep ends in a barrier. More ranks pay if what they save between barriers, with fewer arcs each, exceeds the
-barriers' cost: a small graph is faster on one GPU than on four, and a deep one, such as a road map, at any size.
+barriers' cost: a small graph is faster on one rank than on four, and a deep one, such as a road map, at any size.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from mgraph.planning.memory import expected_connected, plan_graph
 # time of one (rmat27). A graph is placed before its algorithms are known: at 2^31 arcs shortest paths and forests gain
 # more than the translation of their results to user ids costs, BFS gains less than that, and components nothing
 # (`docs/scaling.md`).
-# CPU ranks contribute their hosts' memory and cores: a graph is put on all of them.
-ARCS_PER_RANK = {"cuda": 1 << 31}
+# One rank on the CPU uses all cores of its host: further ranks add those of other hosts, and their memory. Every
+# superstep then waits for messages through sockets, which takes milliseconds.
+ARCS_PER_RANK = {"cuda": 1 << 31, "cpu": 1 << 27}
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ def place_graph(
 ) -> Placement:
     """Choose among 1 .. num_ranks ranks with `memory_bytes` each."""
     source = as_planned(source)
-    if num_ranks == 1 or backend not in ARCS_PER_RANK:
+    if num_ranks == 1:
         return Placement(num_ranks, num_ranks)
     plan = plan_graph(source, 1, backend, memory_bytes, "compact" if layout == "compact" else "rows")
     if layout == "auto" and not 1 <= (plan.enough_ranks or 0) <= num_ranks:

@@ -35,7 +35,7 @@ def workers():
 
 @pytest.fixture
 def ranks_count(monkeypatch):
-    """Place small graphs on CPU ranks by the rule for GPUs."""
+    """Place graphs of a few hundred arcs on several ranks."""
     monkeypatch.setitem(placement.ARCS_PER_RANK, "cpu", SMALL_ARCS)
 
 
@@ -44,9 +44,26 @@ def test_graph_of_few_arcs_is_placed_on_few_ranks(scale, wanted):
     placed = place_graph(Rmat(scale), 4, "cuda", LARGE)
     assert placed.num_ranks == wanted
     assert str(placed).startswith("4 ranks" if wanted == 4 else f"{wanted} of 4 ranks: ")
-    # All CPU ranks are used.
-    assert place_graph(Rmat(scale), 4, "cpu", LARGE) == Placement(4, 4)
     assert place_graph(Rmat(scale), 1, "cuda", LARGE) == Placement(1, 1)
+
+
+@pytest.mark.parametrize(("scale", "wanted"), [(10, 1), (21, 1), (23, 2), (24, 4)])
+def test_graph_of_few_arcs_is_placed_on_few_cpu_ranks(scale, wanted):
+    assert place_graph(Rmat(scale), 4, "cpu", LARGE).num_ranks == wanted
+    # As many as hold it.
+    memory = plan_graph(Rmat(scale), 3, "cpu", LARGE).needed_bytes
+    assert place_graph(Rmat(scale), 4, "cpu", memory).num_ranks == max(wanted, 3)
+
+
+def test_small_graph_on_cpu_workers_is_placed_on_one_and_says_so(client, monkeypatch):
+    monkeypatch.setattr(graph, "place_graph", place_graph)
+    with DaskCluster(client) as cluster, mg.rmat(8, cluster=cluster) as g:
+        assert repr(g).endswith("1 of 3 cpu ranks>")
+        assert str(g.placement) == mg.bfs(g, 0).stats.placement == "1 of 3 ranks: 8,192 arcs are few"
+        with mg.from_edges([0, 1], [1, 2], cluster=cluster) as edges:
+            assert edges.num_ranks == 1
+    with DaskCluster(client, 3) as cluster, mg.rmat(8, cluster=cluster) as g:
+        assert str(g.placement) == "3 ranks"
 
 
 def test_deep_graph_is_placed_on_the_fewest_ranks_that_hold_it():
