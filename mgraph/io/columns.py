@@ -155,10 +155,11 @@ def find_weight(
         if not others and weight is None:
             return -1
         known = f" ({listed(names)})" if names else ""
-        example = f"weight={others[0]} or " if others and not names else ""
+        example = "NAME" if names else others[0] if others else 0
+        say = f"weight={example} (--weight {example}), or " if others else ""
         raise UsageError(
             f"{path} has {count} columns{known}: say which is the weight, or that there is none: "
-            f"{example}weight=False, or --weight none"
+            f"{say}weight=False (--weight none)"
         )
     found = _column(path, weight, count, names, "weight")
     if found in ends:

@@ -255,7 +255,8 @@ def _recognized(file: spool.InputFile, format: str | None) -> tuple[str, spool.I
         if first[257:262] == b"ustar":
             raise UnknownFormat(f"{file} is a tar archive: unpack it, and read the file of edges in it")
         raise UnknownFormat(
-            f"{file} is of no format known by name ({', '.join(SUFFIXES)}) or by its first bytes: name it by format="
+            f"{file} is of no format known by name ({', '.join(SUFFIXES)}) or by its first bytes: name it by format= "
+            "(--format)"
         )
     return found, spool.unpacked(file, kind, is_text=FORMATS[found].is_text, name=name) if kind else file
 

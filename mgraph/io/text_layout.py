@@ -21,6 +21,8 @@ from mgraph.io.ranges import InputFile
 
 INTEGER = re.compile(r"[+-]?\d+")
 DIGITS = re.compile(r"[\"+-]?\d")
+# Stands for bytes that are no UTF-8.
+REPLACED = "\N{REPLACEMENT CHARACTER}"
 QUOTED = re.compile(r'"[^"]*"')
 # Characters that often separate fields, and are no part of most names.
 SEPARATORS = ";|:"
@@ -91,6 +93,8 @@ def find_layout(
                     f"{counted(len(fields), 'field')} in the next line: give every column a name"
                 )
     if len(fields) < 2:
+        if not fields[0].isprintable() or REPLACED in fields[0]:
+            raise InputError(f"{path} does not begin with text: is it of another format (format=, --format)?")
         hint = next((f": {_choose(c)} if that separates fields" for c in SEPARATORS if c in fields[0]), "")
         raise InputError(f"{path}: a line needs two vertices, and the first one is {fields[0][:40]!r}{hint}")
     if wanted.weight is None and not header and len(fields) == 3 and name.endswith(".wel"):

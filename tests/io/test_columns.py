@@ -177,7 +177,7 @@ def test_column_of_another_name_is_not_the_weight(tmp_path, names, suffix):
     path = save(tmp_path / f"a{suffix}", table(names))
     for weight in (None, True):
         with pytest.raises(
-            UsageError, match=r"columns \(.*\): say which is the weight, or that there is none: weight=F"
+            UsageError, match=r"columns \(.*\): say which is the weight, or that there is none: weight=NAME \(--w"
         ):
             read_edges(path, weight=weight)
     assert rows(path, weight=False) == EDGES

@@ -99,11 +99,19 @@ def test_borders_of_pieces_change_nothing(write, monkeypatch, num_bytes, end):
 @pytest.mark.parametrize(
     ("name", "content", "options", "error", "message"),
     [
-        ("a.txt", "0 1 2\n", {}, UsageError, r"has 3 columns: say which is the weight.*: weight=2 or weight=False"),
+        (
+            "a.txt",
+            "0 1 2\n",
+            {},
+            UsageError,
+            r"has 3 columns: say which is the weight.*: weight=2 \(--weight 2\), or weight=F",
+        ),
         ("a.csv", "0,1,2\n", {}, UsageError, r"has 3 columns: say which is the weight"),
         ("a.csv", "p,q,r\n0,1,2\n", {}, InputError, r"columns p, q, r, .*: give the columns as source= and target="),
         ("a.csv", "alice,bob\ncarol,dave\n", {}, UsageError, r"\(alice, bob\) may have the names .* or be an edge"),
         ("a.txt", "0;1\n", {}, InputError, r"a line needs two vertices, .*'0;1': give sep=';' \(--sep ';'\)"),
+        ("a.csv", "u,v,cost\n0,1,2\n", {}, UsageError, r"none: weight=NAME \(--weight NAME\), or weight=False \(--w"),
+        ("a.csv", b"\xf3{\x05b\x06\x16:\n", {}, InputError, r"a.csv does not begin with text: is it of another format"),
         ("a.csv", "1;2;2,5\n", {}, UsageError, r"'1;2;2,5': give sep=';' \(--sep ';'\) if semicolons .* sep=','"),
         ("a.csv", "source;target;weight\n1;2;2,5\n", {}, InputError, r"give sep=';' \(--sep ';'\)"),
         ("a.csv", "a;b;2,5\n", {}, UsageError, r"give sep=';'"),
