@@ -61,7 +61,7 @@ def eccentricity(g: Graph, vertices: Any = None, *, weighted: bool | None = None
 
     Notes
     -----
-    Every search bounds the eccentricity of all vertices (Takes and Kosters); those whose bounds have met are not
+    Every search bounds the eccentricity of all vertices (Takes and Kosters); those with bounds that have met are not
     searched. Weights of floats are rounded, so that bounds never meet: then each vertex is searched. Docs: diameter.md.
 
     Examples

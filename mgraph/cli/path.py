@@ -22,7 +22,13 @@ from mgraph.formatting import counted
 
 
 @click.command()
-@click.option("--source", "-s", metavar="VERTEX", required=True, help="The first vertex, by its label if it has one.")
+@click.option(
+    "--source",
+    "-s",
+    metavar="VERTEX",
+    required=True,
+    help="The first vertex, by its label if it has one; random and largest as of bfs.",
+)
 @click.option("--target", "-t", metavar="VERTEX", required=True, help="The last vertex.")
 @click.option("--hops", is_flag=True, help="Count the edges of paths, whatever their weights are.")
 @search_input_options

@@ -23,7 +23,7 @@ def as_csr(csgraph: Any, *, directed: bool = True) -> Any:
     ones all that are not masked, infinite or NaN. The arrays may be those of the argument: they must not be changed.
     """
     if not directed and issparse(csgraph) and csgraph.format == "csc":
-        # A CSC is the CSR of its transpose, whose undirected edges are the same.
+        # A CSC is the CSR of its transpose, with the same undirected edges.
         csgraph = csgraph.T
     if issparse(csgraph):
         found = csgraph.tocsr().astype(np.float64, copy=False)

@@ -118,7 +118,7 @@ def _separator(line: str, name: str) -> str:
 
 
 def _refuse_semicolons(path: object, line: _Line, separator: str) -> None:
-    """Refuse a line whose semicolons are inside what the guessed separator makes the ends of an edge.
+    """Refuse a line with semicolons inside of what the guessed separator makes the ends of an edge.
 
     In tables with commas in numbers, semicolons separate: 1;2;2,5 would be an edge from "1;2;2" to 5.
     """

@@ -72,7 +72,7 @@ def tighten(
 def _next(
     rank: Rank, bounds: StoredColumns, eccentricity: float | int, goal: Goal, *, exact: bool, by_high: bool
 ) -> Bounded:
-    """Return what is known, and this rank's vertex whose search promises most."""
+    """Return what is known, and the vertex of this rank that promises most."""
     low = bounds.columns["low"]
     high = bounds.columns["high"]
     # Bounds of integers are themselves eccentricities once they meet; those of floats only where a search began.

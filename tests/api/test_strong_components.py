@@ -26,7 +26,7 @@ from mgraph.algorithms.strong_components.labels import labels_of_users
 from mgraph.shard.in_rows import require_in_rows
 
 NAMES = ["kiwi", "fig", "apple", "plum", "pear", "date", "lime", "sloe", "nut"]
-# Vertices of the graphs whose number of rounds is checked.
+# Vertices of the graphs with a number of rounds that is checked.
 LONG = 20_000
 
 
@@ -43,7 +43,7 @@ def by_scipy(case):
 
 
 def named(name, sources, targets, names=None):
-    """Return a directed graph of these arcs between LONG vertices, whose ids are permuted by `names`."""
+    """Return a directed graph of these arcs between LONG vertices, with ids permuted by `names`."""
     case = make_case(name, LONG, [], directed=True)
     ends = [np.asarray(end) if names is None else names[end] for end in (sources, targets)]
     return replace(case, sources=ends[0].astype(np.uint32), targets=ends[1].astype(np.uint32), weights=None)

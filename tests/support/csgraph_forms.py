@@ -25,7 +25,7 @@ def random_case(num_vertices: int, num_edges: int) -> GraphCase:
 
 
 def parallel(case: GraphCase) -> sp.csr_array:
-    """Return a CSR whose rows are in the order of the edges, with parallel edges."""
+    """Return a CSR with rows in the order of the edges, and with parallel edges."""
     order = np.argsort(case.sources, kind="stable")
     indptr = np.searchsorted(case.sources[order], np.arange(case.num_vertices + 1)).astype(np.int32)
     return sp.csr_array((case.weights[order], case.targets[order].astype(np.int32), indptr), shape=entries(case).shape)

@@ -85,7 +85,7 @@ def are_settled(run: Backend, distances: Array, targets: Array, bound: float | i
 
 
 def drop_unsettled(distances: Array, bound: float | int) -> None:
-    """Make those vertices unreached whose distances are not below the bound, and may still fall."""
+    """Make vertices unreached if their distances are not below the bound, and may still fall."""
     distances[distances >= bound] = unreached_of(distances.dtype)
 
 

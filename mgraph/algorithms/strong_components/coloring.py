@@ -8,7 +8,7 @@
                 push colors along the arcs of the frontier
                 if that has cost as much: each vertex takes the color of the vertex that its color names
                 frontier = the vertices that this has lowered
-        a vertex whose color is its region is settled, and the region's name is its root
+        a vertex with the color of its region is settled, and the region's name is its root
         the color of all others is their region
 
 No component is ever divided, as its vertices have one color. In a region that is named r, r reaches all vertices, or
@@ -137,7 +137,7 @@ class _Coloring:
                 return
 
     def settle(self) -> None:
-        """Take the vertices whose color is their region; colors are the regions of the others."""
+        """Take the vertices with the color of their region; colors are the regions of the others."""
         settled = self.run.xp.empty_like(self.listed)
         left = self.run.xp.empty_like(self.listed)
         counters = self.run.xp.zeros(2, np.int64)

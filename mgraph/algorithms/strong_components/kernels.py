@@ -1,10 +1,10 @@
-"""Spread colors within regions, and take vertices out of the graph whose component is known.
+"""Spread colors within regions, and take vertices of known components out of the graph.
 
 Vertices are states. The priority of a vertex is a number of its own; colors and regions are priorities. `numbering` is
 (pivot, factor, inverse, mask): the priority of a state is (state - pivot) * factor & mask, and inverse undoes it. So
 the pivot has priority 0, and the priorities of neighboring states are far apart.
 
-`live` has the bit of every vertex whose component is not known. An arc counts if both its ends are live and in one
+`live` has the bit of every vertex in no known component. An arc counts if both its ends are live and in one
 region. Colors only fall, and the color of a vertex is at any time the priority of a vertex with a way to it: threads
 may lower them in any order, and a stale value does no harm.
 """
@@ -105,7 +105,7 @@ def merge_colors(lo, hi, states, values, base, num_owned, colors, marked, found,
 
 @kernel(vertex_t="listed")
 def list_lowered(lo, hi, listed, before, base, colors, found, counters):
-    """List the vertices whose color is not that of `before`, which begins at state `base`."""
+    """List the vertices of another color than that of `before`, which begins at state `base`."""
     buffer = np.empty(BUFFER, listed.dtype)
     length = 0
     for i in range(lo, hi):
@@ -119,7 +119,7 @@ def list_lowered(lo, hi, listed, before, base, colors, found, counters):
 def settle_colors(lo, hi, listed, base, numbering, regions, colors, roots, left, settled, counters):
     """List the vertices that are settled, with their roots, and those that are left.
 
-    A vertex is settled whose new color is the region that it was in. `counters` are the lengths of both lists.
+    A vertex is settled if its new color is the region that it was in. `counters` are the lengths of both lists.
     """
     left_buffer = np.empty(BUFFER, listed.dtype)
     settled_buffer = np.empty(BUFFER, listed.dtype)
