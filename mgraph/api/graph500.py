@@ -21,6 +21,8 @@ from mgraph.errors import InputError, UsageError
 from mgraph.generate.base import Weights
 from mgraph.generate.rmat import Rmat
 from mgraph.ingest.build import Layout
+from mgraph.planning.admission import refuse_searches_without_room
+from mgraph.rank_jobs.build import free_memory
 from mgraph.rank_jobs.graph500 import count_input_edges, generate, smallest_reached
 from mgraph.rank_jobs.traversal import have_arcs, vertex_of_most_arcs
 
@@ -199,23 +201,25 @@ def run_graph500(
     source = Rmat(spec.scale, spec.edge_factor, spec.seed, spec.weights)
     layout = "rows" if spec.roots_at_once else spec.layout
     chosen, placement = choose_ranks(source, cluster, layout)
+    where = chosen.num_ranks, chosen.backend
+    refuse_searches_without_room(source, *where, layout, spec.kernels, lambda: chosen.run(free_memory))
     # Warm up by a small build on the same ranks: construction time excludes compiling and loading kernels.
     with Graph.from_source(Rmat(min(spec.scale, WARM_UP_SCALE), weights=spec.weights), cluster=chosen, layout=layout):
         pass
     progress(f"building {source.name}" + f" on {placement}" * placement.is_part)
     with Graph.from_source(source, cluster=cluster, layout=layout) as g:
-        where = g.cluster
+        ranks = g.cluster
         roots = random_roots(g, spec.num_roots, spec.root_seed)
         run = Graph500Run(
             graph=g.name,
-            launcher=where.launcher,
-            backend=where.backend,
-            num_ranks=where.num_ranks,
+            launcher=ranks.launcher,
+            backend=ranks.backend,
+            num_ranks=ranks.num_ranks,
             scale=spec.scale,
             edge_factor=spec.edge_factor,
             num_vertices=g.num_vertices,
             num_edges=g.num_edges,
-            generation_s=max(where.run(generate, source)),
+            generation_s=max(ranks.run(generate, source)),
             construction_s=max(stats["seconds"] for stats in g.build_stats),
             roots=roots,
             validated=spec.check,

@@ -7,7 +7,7 @@ case is refused before that.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from mgraph.algorithms.variant import GraphSizes, Setting, select
 from mgraph.algorithms.variants import SPANNING_FOREST
 from mgraph.backends.host_memory import FreeMemory
 from mgraph.comm.base import Communicator
-from mgraph.edges import EdgeSizes, EdgeTable
+from mgraph.edges import EdgeSizes, EdgeSource, EdgeTable
 from mgraph.errors import WouldNotFit
 from mgraph.formatting import readable_bytes
 from mgraph.generate.grid import Grid
@@ -70,6 +70,24 @@ def refuse_what_cannot_fit(
         unlimited = plan_graph(source, num_ranks, backend, MAX_MEMORY, layout)
         least = max(least, int(PLANNED * min(plan.parts[BUILT], unlimited.parts[BUILT])))
     if least > free.num_bytes and not plan.fits:
+        raise WouldNotFit(plan.advice())
+
+
+def refuse_searches_without_room(
+    source: EdgeSource,
+    num_ranks: int,
+    backend: str,
+    layout: str,
+    algorithms: Iterable[str],
+    free_of_ranks: Callable[[], list[FreeMemory]],
+) -> None:
+    """Raise WouldNotFit, with the plan's advice, if a generated graph and a search that will run on it cannot fit."""
+    if least_bytes(source, num_ranks, layout) < ASKED_BYTES:
+        return
+    free = min(free_of_ranks(), key=lambda free: free.num_bytes)
+    plan = plan_graph(source, num_ranks, backend, free, layout)
+    searches = max(plan.parts[f"while {algorithm} runs"] for algorithm in algorithms)
+    if not plan.fits and PLANNED * (plan.parts["graph"] + searches) > free.num_bytes:
         raise WouldNotFit(plan.advice())
 
 

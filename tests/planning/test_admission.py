@@ -134,6 +134,17 @@ def test_file_that_cannot_fit_is_refused_before_it_is_counted(tmp_path, monkeypa
     assert "edges takes" in refused("info", tmp_path / "edges.npz", code=5)
 
 
+def test_graph500_is_refused_before_its_build_if_a_search_cannot_fit(no_gpus, monkeypatch, count_fails):
+    monkeypatch.setattr("mgraph.planning.admission.ASKED_BYTES", 0)
+    parts = plan_graph(Rmat(14), 1, "cpu", 1).parts
+    # The graph is built beside no search.
+    free = int(0.85 * (parts["graph"] + max(parts["while bfs runs"], parts["while sssp runs"])))
+    assert free > parts["graph"]
+    monkeypatch.setattr(CpuBackend, "free_memory", lambda self: FreeMemory(free))
+    count_fails()
+    assert "rmat14 takes" in refused("graph500", "--scale", 14, code=5)
+
+
 def test_graph500_is_refused_with_the_text_of_its_plan(no_gpus, monkeypatch, count_fails):
     monkeypatch.setattr(CpuBackend, "free_memory", lambda self: FreeMemory(20 << 30))
     planned = refused("plan", "--scale", 30, code=5)
