@@ -55,7 +55,8 @@ def eccentricity(g: Graph, vertices: Any = None, *, weighted: bool | None = None
     Raises
     ------
     UsageError
-        If the graph has no vertex or is not connected: `mg.largest_component` makes a graph that is.
+        If the graph has no vertex or is not connected: `mg.largest_component` makes a graph that is, of a directed
+        graph with `strong=True`.
     InputError, WouldNotFit
         As `sssp`.
 
@@ -175,11 +176,10 @@ class Searches:
     def not_connected(self, why: str) -> NotConnectedError:
         """Return the error of a graph in which distances are infinite."""
         g = self.graph
-        if g.info.directed:
-            return NotConnectedError(f"{g.name} is not strongly connected, and eccentricities are infinite: {why}")
+        how, option = ("strongly connected", ", strong=True") if g.info.directed else ("connected", "")
         return NotConnectedError(
-            f"{g.name} is not connected, and eccentricities are infinite: {why}; "
-            "mg.largest_component(g) is a graph that is connected"
+            f"{g.name} is not {how}, and eccentricities are infinite: {why}; "
+            f"mg.largest_component(g{option}) is a graph that is (--largest on the command line)"
         )
 
 

@@ -6,7 +6,9 @@ from mgraph.api.columns import Column, require_mask
 from mgraph.api.components import connected_components
 from mgraph.api.derived import derived_graph
 from mgraph.api.graph import Graph, require_graph
+from mgraph.api.strong_components import strongly_connected_components
 from mgraph.errors import UsageError
+from mgraph.io.checks import as_flag
 from mgraph.rank_jobs.subgraph import build_subgraph
 
 
@@ -52,7 +54,7 @@ def subgraph(g: Graph, mask: Column) -> Graph:
     return derived_graph(g, name, build_subgraph, (mask._stored.key, mask.name), name)
 
 
-def largest_component(g: Graph) -> Graph:
+def largest_component(g: Graph, *, strong: bool = False) -> Graph:
     """Build the graph of the largest connected component; in a directed graph, of the largest weakly connected one.
 
     Of several it is that with the smallest vertex. Vertices keep their names, as in `subgraph`.
@@ -61,6 +63,8 @@ def largest_component(g: Graph) -> Graph:
     ----------
     g
         A graph with rows and a vertex.
+    strong
+        Whether to take the largest strongly connected component of a directed graph.
 
     Returns
     -------
@@ -78,5 +82,6 @@ def largest_component(g: Graph) -> Graph:
     ...     largest.num_edges, largest.labels.to_numpy().tolist()
     (2, [0, 1, 2])
     """
-    with connected_components(g) as found:
+    find = strongly_connected_components if as_flag(strong, "strong") else connected_components
+    with find(g) as found:
         return subgraph(g, found.labels == found.largest())

@@ -18,7 +18,7 @@ from mgraph.formatting import counted, readable_seconds
 @click.command()
 @click.option("--hops", is_flag=True, help="Count the edges of paths, whatever their weights are.")
 @click.option("--lower-bound", is_flag=True, help="Print the distance of two vertices far apart, by a few searches.")
-@click.option("--largest", is_flag=True, help="Take the largest component of INPUT; others need not be there.")
+@click.option("--largest", is_flag=True, help="Take the largest component of INPUT: if directed, a strong one.")
 @input_options
 @order_option
 @cluster_options
@@ -31,7 +31,7 @@ def diameter(hops: bool, lower_bound: bool, largest: bool, **options: Any) -> No
     """
     edges = source_of(options["input"], *(options[name] for name in FILE_OPTIONS), ends_only=hops)
     with graph_of(edges, options) as (built, show), contextlib.ExitStack() as parts:
-        g = parts.enter_context(largest_component(built)) if largest else built
+        g = parts.enter_context(largest_component(built, strong=built.info.directed)) if largest else built
         show(f"diameter of {g!r}")
         started = time.perf_counter()
         bounds = parts.enter_context(bounded(g, False if hops else None))

@@ -13,7 +13,7 @@ from on_ranks import FEW_RANKS, RANKS, run_on_ranks
 from rank_programs import nothing
 from tiers import by_tier
 from user_graphs import GRAPHS, ORDERS, graph_of
-from zoo import ZOO, random_case
+from zoo import ZOO, make_case, random_case
 
 import mgraph as mg
 from mgraph.cluster.base import Rank
@@ -69,6 +69,19 @@ def test_largest_component_has_its_edges_and_the_ids_of_its_vertices(case, clust
                     kept = labels == np.bincount(labels).argmax()
                     check_subgraph(part, case, kept, np.arange(case.num_vertices))
                     assert mg.connected_components(part).num_components == 1
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_largest_strong_component_is_strongly_connected(order, clusters):
+    # Two rings, the larger one after the other, and arcs between them in one direction.
+    arcs = [(v, (v + 1) % 4) for v in range(4)] + [(4 + v, 4 + (v + 1) % 6) for v in range(6)] + [(0, 4), (2, 9)]
+    case = make_case("rings", 12, arcs, directed=True)
+    for num_ranks in RANKS:
+        with graph_of(case, clusters[num_ranks], order) as g, mg.largest_component(g, strong=True) as part:
+            check_subgraph(part, case, np.isin(np.arange(12), range(4, 10)), np.arange(12))
+            assert mg.diameter(part, weighted=False) == 5
+            with pytest.raises(mg.UsageError, match="strong 'yes' is not True or False"):
+                mg.largest_component(g, strong="yes")
 
 
 @pytest.mark.parametrize("kind", ["integer", "string"])

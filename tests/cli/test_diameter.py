@@ -18,5 +18,8 @@ def test_diameter_is_printed_by_weights_and_in_hops(tmp_path):
     assert (hops["diameter"], hops["weighted"], hops["exact"], hops["info"]["num_vertices"]) == (3, False, True, 4)
     line = run("diameter", *given, "--lower-bound").stdout
     assert re.fullmatch(r"<diameter of path-part: at least 11, 4 searches, .*s>\n", line)
+    (tmp_path / "arcs.el").write_text("0 1\n1 2\n2 0\n2 3\n")
+    directed = run("diameter", tmp_path / "arcs.el", "--directed", "--largest", *CPU).stdout
+    assert directed.startswith("<diameter of arcs-part: 2 hops, ")
     line = refused("diameter", tmp_path / "path.wel", *CPU, code=2)
     assert "path is not connected, and eccentricities are infinite: it has isolated vertices" in line
