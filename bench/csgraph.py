@@ -26,6 +26,7 @@ SEED = 1
 CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "breadth_first_order(A, 0)": lambda of, A: of.breadth_first_order(A, 0),
     "connected_components(A)": lambda of, A: of.connected_components(A),
+    "connected_components(A, connection='strong')": lambda of, A: of.connected_components(A, connection="strong"),
     "dijkstra(A, indices=0)": lambda of, A: of.dijkstra(A, indices=0),
     "dijkstra(A, indices=range(16))": lambda of, A: of.dijkstra(A, indices=range(16)),
     "dijkstra(A, indices=range(16), unweighted=True)": lambda of, A: of.dijkstra(A, indices=range(16), unweighted=True),

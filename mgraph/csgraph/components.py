@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from mgraph.api.components import connected_components as label_components
+from mgraph.api.components import connected_components as weakly_connected_components
+from mgraph.api.strong_components import strongly_connected_components
 from mgraph.csgraph.matrices import as_csr, build_graph
 from mgraph.errors import UsageError
 
@@ -27,9 +28,9 @@ def connected_components(
     """
     if connection.lower() not in ("weak", "strong"):
         raise UsageError(f"connection {connection!r} is not one of weak, strong")
-    if directed and connection.lower() == "strong":
-        raise UsageError("connection 'strong' is not served here: scipy.sparse.csgraph.connected_components finds them")
-    matrix = as_csr(csgraph, directed=False)
-    with build_graph(matrix, directed=False, cluster=cluster) as graph, label_components(graph) as found:
+    strong = directed and connection.lower() == "strong"
+    label = strongly_connected_components if strong else weakly_connected_components
+    matrix = as_csr(csgraph, directed=strong)
+    with build_graph(matrix, directed=strong, cluster=cluster) as graph, label(graph) as found:
         smallest, labels = np.unique(found.labels.to_numpy(), return_inverse=True)
     return (len(smallest), labels.astype(np.int32)) if return_labels else len(smallest)
