@@ -37,11 +37,11 @@ def diameter(hops: bool, lower_bound: bool, largest: bool, **options: Any) -> No
         bounds = parts.enter_context(bounded(g, False if hops else None))
         found = bounds.sweep() if lower_bound else bounds.narrow("diameter")
         seconds = time.perf_counter() - started
-    unit = "" if bounds.weighted else " hops"
     if options["as_json"]:
         about = {"graph": g.name, "info": g.info, "weighted": bounds.weighted, "exact": not lower_bound}
         print_json(about | {"diameter": found, "searches": bounds.num_searches, "seconds": seconds})
         return
+    length = f"{found:,}" if bounds.weighted else counted(int(found), "hop")
     searches = counted(bounds.num_searches, "search")
     least = "at least " if lower_bound else ""
-    click.echo(f"<diameter of {g.name}: {least}{found:,}{unit}, {searches}, {readable_seconds(seconds)}>")
+    click.echo(f"<diameter of {g.name}: {least}{length}, {searches}, {readable_seconds(seconds)}>")
