@@ -158,7 +158,9 @@ def test_weak_components_are_numbered_as_by_scipy(cluster, case, form, directed)
 @given(case=graphs(), form=forms, directed=st.booleans())
 def test_strong_components_are_scipys_and_numbered_by_their_smallest_vertices(cluster, case, form, directed):
     matrix = FORMS[form](case)
-    number, labels = scipys.connected_components(matrix, directed, "strong")
+    # SciPy does not end on parallel edges.
+    once = FORMS["csr"](case) if form == "parallel" else matrix
+    number, labels = scipys.connected_components(once, directed, "strong")
     _, smallest, component = np.unique(labels, return_index=True, return_inverse=True)
     expected = np.unique(smallest[component], return_inverse=True)[1].astype(np.int32)
     assert_same(csgraph.connected_components(matrix, directed, "strong", cluster=cluster), (number, expected))
