@@ -54,6 +54,16 @@ def folder(name: str) -> str | None:
     return None if value is None else os.path.expanduser(value)
 
 
+def choice(name: str, *values: str) -> str:
+    """Return a setting that is one of some words."""
+    value = setting(name)
+    # YAML reads the word off as False, as in a variable or a file.
+    value = "off" if value is False else value
+    if value not in values:
+        raise _wrong(name, value, " or ".join(values))
+    return value
+
+
 def count(name: str) -> int | None:
     """Return a setting that is a positive integer, or None."""
     value = setting(name)

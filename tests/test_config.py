@@ -93,6 +93,7 @@ def test_set_of_dask_is_read_while_it_lasts():
         ("timeouts.verb", float("inf"), config.seconds),
         ("spool-folder", "/no/such/folder", config.folder),
         ("spool-folder", 5, config.folder),
+        ("progress", "loud", lambda name: config.choice(name, "auto", "off")),
         ("placement.arcs-per-rank", 0, config.count),
         ("placement.arcs-per-rank", 1.5, config.count),
     ],

@@ -15,6 +15,7 @@ import numpy as np
 
 from mgraph.api.html import html_of_graph
 from mgraph.api.labels import Run, Vertices, names_of, vertices_of_labels
+from mgraph.api.progress_bar import shown
 from mgraph.cluster.base import Cluster
 from mgraph.cluster.connect import connect
 from mgraph.cluster.in_process import InProcessCluster
@@ -141,10 +142,11 @@ class Graph:
         try:
             # Edges in memory: send each rank of another process only its own part.
             parts = None if isinstance(cluster, InProcessCluster) else parts_of(source, cluster.num_ranks)
-            if parts is not None:
-                by_rank = cluster.run(build_graph_of_parts, key, order, num_chunks, layout, parts=parts)
-            else:
-                by_rank = cluster.run(build_graph, source, key, order, num_chunks, layout)
+            with shown(making(source), cluster):
+                if parts is not None:
+                    by_rank = cluster.run(build_graph_of_parts, key, order, num_chunks, layout, parts=parts)
+                else:
+                    by_rank = cluster.run(build_graph, source, key, order, num_chunks, layout)
             # Temporary copies of the input are read by the build only.
             getattr(source, "release", lambda: None)()
             infos, stats = map(list, zip(*by_rank, strict=True))
@@ -250,7 +252,8 @@ class Graph:
         token = secrets.token_hex(8)
         replace = as_flag(overwrite, "overwrite")
         try:
-            saved = self._run(save_part, (), folder, token, replace)
+            with shown(f"saving {self.name}", self.cluster):
+                saved = self._run(save_part, (), folder, token, replace)
             parts, facts = zip(*saved, strict=True)
             manifest = manifest_text(self.name, self.info, facts[0], list(parts))
             self.cluster.run(finish_save, folder, token, manifest, replace)
@@ -384,6 +387,11 @@ def as_vertices(info: GraphInfo, run: Run, given: Iterable[Any], what: str) -> V
         return vertices_of_labels(info, run, given, what)
     ids = check_vertices(info.num_vertices, given, what)
     return Vertices(ids, ids)
+
+
+def making(edges: EdgeSource | EdgeTable | StoredGraph) -> str:
+    """Return in words what makes a graph: it is built, or a saved one is loaded."""
+    return f"{'loading' if isinstance(edges, StoredGraph) else 'building'} {edges.name}"
 
 
 def choose_ranks(

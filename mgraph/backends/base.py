@@ -16,6 +16,7 @@ import numpy as np
 
 from mgraph.backends.device_model import Rates
 from mgraph.backends.host_memory import FreeMemory
+from mgraph.backends.progress import Phase
 
 if TYPE_CHECKING:
     from mgraph.backends.kernel import Kernel
@@ -84,6 +85,7 @@ class Backend(ABC):
     # Shared memory that one thread block may have, and the cache that all blocks share (L2).
     shared_bytes = 160 << 10
     cache_bytes = 32 << 20
+    phase: Phase | None = None  # what the rank is doing, or did last
     stopped: str | None = None
     borrows_threads = False
 

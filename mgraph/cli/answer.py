@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from mgraph.api.graph import Graph
+from mgraph.api.graph import Graph, making
 from mgraph.api.results import Result, validate
 from mgraph.cli.options import (
     CLUSTER_OPTIONS,
@@ -19,7 +19,6 @@ from mgraph.cli.options import (
     combined,
     input_options,
     json_option,
-    making,
     print_json,
     print_trace,
     progress,

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from mgraph.api.edges import numbered_vertices
-from mgraph.api.graph import Graph
+from mgraph.api.graph import Graph, making
 from mgraph.backends.create import make_backend
 from mgraph.cli.answer import refuse_input_as_output
 from mgraph.cli.options import (
@@ -20,7 +20,6 @@ from mgraph.cli.options import (
     cluster_options,
     combined,
     input_options,
-    making,
     progress,
     source_of,
 )

@@ -7,14 +7,13 @@ from typing import Any
 
 import click
 
-from mgraph.api.graph import Graph
+from mgraph.api.graph import Graph, making
 from mgraph.cli.options import (
     FILE_OPTIONS,
     cluster_options,
     input_options,
     json_option,
     layout_option,
-    making,
     print_json,
     print_table,
     progress,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,6 +17,8 @@ from click.core import ParameterSource
 from rich.console import Console
 from rich.table import Table
 
+from mgraph.api.progress_bar import bar, is_terminal, no_bar
+from mgraph.backends.progress import Phase
 from mgraph.edges import EdgeSource, EdgeTable
 from mgraph.generate.spec import is_spec, parse_spec
 from mgraph.ingest.build import LAYOUTS
@@ -204,32 +207,31 @@ def _refuse_build_options(text: str) -> None:
             raise click.UsageError(f"{parameter.opts[-1]} applies to a graph that is built, and {text} is a saved one")
 
 
-def making(edges: EdgeSource | EdgeTable | StoredGraph) -> str:
-    """Return what a command does first, in words: it builds the graph, or loads a saved one."""
-    return f"{'loading' if isinstance(edges, StoredGraph) else 'building'} {edges.name}"
-
-
 @contextmanager
 def progress(quiet: bool) -> Iterator[Callable[[str], None]]:
-    """Yield a function that shows progress: a spinner on a terminal, else lines.
+    """Yield a function that shows progress: a bar on a terminal, else lines.
 
     Nothing if quiet.
     """
-    console = Console(stderr=True)
     if quiet:
-        yield lambda line: None
-    elif console.is_terminal:
-        with console.status("") as status:
-            yield status.update
-    else:
-        shown: set[str] = set()
+        with no_bar():
+            yield lambda line: None
+        return
+    with bar() as drawn:
+        heads: dict[str, Phase] = {}
 
         def show(line: str) -> None:
-            # "bfs 3 of 64" is printed once, as "bfs".
-            head = line.split(" ")[0] if line[-1:].isdigit() and " of " in line else line
-            if head not in shown:
-                shown.add(head)
-                click.echo(head, err=True)
+            # "bfs 3 of 64" is printed once, as "bfs"; a bar has two steps behind it.
+            counted = re.fullmatch(r"(\S+) (\d+) of (\d+)", line)
+            head = counted[1] if counted else line
+            if head not in heads:
+                heads[head] = Phase("", int(counted[3]) if counted else 0, "searches")
+                if drawn is None and not is_terminal():
+                    click.echo(head, err=True)
+            if drawn is not None:
+                heads[head].done = int(counted[2]) - 1 if counted else 0
+                drawn.headline = line
+                drawn.own = heads[head]
 
         yield show
 

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from mgraph import config
 from mgraph.backends.base import Backend
+from mgraph.backends.progress import Phase
 from mgraph.comm.base import Communicator
 from mgraph.errors import ClusterError, CommAborted, GraphClosed, UsageError, refuse_pickle
 from mgraph.formatting import counted
@@ -158,6 +159,10 @@ class Cluster(ABC):
     def hold(self, owner: object, key: str) -> Hold:
         """Return a handle that forgets the key when it is called, or when the owner is collected."""
         return weakref.finalize(owner, self.forget, key)
+
+    def phase(self) -> Phase | None:
+        """Return what rank 0 is doing, or did last; None where this process does not know it."""
+        return None
 
     @property
     @abstractmethod

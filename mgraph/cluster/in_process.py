@@ -11,6 +11,7 @@ from typing import Any
 
 from mgraph.backends.base import Backend
 from mgraph.backends.create import make_backend
+from mgraph.backends.progress import Phase
 from mgraph.cluster.base import (
     Cluster,
     Hold,
@@ -128,6 +129,9 @@ class InProcessCluster(Cluster):
 
     def hold(self, owner: object, key: str) -> Hold:
         return KeyHold(owner, self._threads, key)
+
+    def phase(self) -> Phase | None:
+        return next((backend.phase for backend in self._threads.backends), None)
 
     @property
     def closed(self) -> bool:

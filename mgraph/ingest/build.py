@@ -7,11 +7,12 @@ from typing import Literal, get_args
 
 from mgraph.backends.base import Backend
 from mgraph.backends.cpu import CpuBackend
+from mgraph.backends.progress import Phase
 from mgraph.backends.totals import total
 from mgraph.comm.base import Communicator
 from mgraph.edges import EdgeSource
 from mgraph.errors import UsageError, WouldNotFit
-from mgraph.ingest.chunks import parts_of_chunk, read_chunk, steps
+from mgraph.ingest.chunks import begin_phase, parts_of_chunk, read_chunk, steps
 from mgraph.ingest.compact import build_compact, would_fit
 from mgraph.ingest.memory_check import min_free_bytes, refusal
 from mgraph.ingest.plan import Plan, default_chunks, plan_build
@@ -79,6 +80,7 @@ def build(
         _place_in_parallel(survey, builder, chunks)
     else:
         _place(survey, builder, chunks)
+    backend.phase = Phase("sorting")
     rows, parallel = builder.finish()
     del builder
     backend.release()
@@ -120,7 +122,8 @@ def _place(survey: Survey, builder: RowsBuilder | BucketedRows, num_chunks: int)
     source = survey.source
     table = survey.position_of_user
     dtype = builder.partition.dtype
-    for k in steps(builder.comm, num_chunks):
+    own = steps(builder.comm, num_chunks)
+    for k in begin_phase("placing", source, backend, own, num_chunks).steps(own):
         backend.release()
         u, v, w = read_chunk(source, backend, k, num_chunks, survey.weight_dtype)
         no_loop = u != v
@@ -142,9 +145,11 @@ def _place_in_parallel(survey: Survey, builder: BucketedRows, num_chunks: int) -
     """Read the input again, on the only rank: each thread reads and places chunks of its own."""
     parts = num_chunks * parts_of_chunk(survey.source, builder.backend, num_chunks)
     of_thread = CpuBackend(1)
+    phase = begin_phase("placing", survey.source, builder.backend, range(parts), parts)
 
     def place(k: int) -> None:
         edges = read_chunk(survey.source, of_thread, k, parts, survey.weight_dtype)
         builder.add_edges(*edges, survey.position_of_user, survey.source.directed)
+        phase.step()
 
     builder.workers.map(place, range(parts))

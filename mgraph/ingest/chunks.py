@@ -6,6 +6,7 @@ import numpy as np
 
 from mgraph.backends.base import Backend
 from mgraph.backends.cpu import CpuBackend
+from mgraph.backends.progress import Phase
 from mgraph.comm.base import Communicator
 from mgraph.edges import EdgeSource
 from mgraph.types import Array, vertex_dtype
@@ -20,6 +21,14 @@ def steps(comm: Communicator, num_chunks: int) -> range:
     Numbers from `num_chunks` on are empty chunks.
     """
     return range(comm.rank, -(-num_chunks // comm.size) * comm.size, comm.size)
+
+
+def begin_phase(name: str, source: EdgeSource, backend: Backend, own: range, num_chunks: int) -> Phase:
+    """Begin a phase of a build that reads chunks, this rank's `own` of all."""
+    edges = source.num_input_edges
+    each = ("chunks", 1.0) if edges is None else ("edges", edges / num_chunks)
+    backend.phase = phase = Phase(name, len(own), *each)
+    return phase
 
 
 def parts_of_chunk(source: EdgeSource, backend: CpuBackend, num_chunks: int) -> int:

@@ -21,7 +21,7 @@ import numpy as np
 from mgraph.backends.base import Backend
 from mgraph.comm.base import Communicator
 from mgraph.errors import UsageError
-from mgraph.ingest.chunks import read_chunk, steps
+from mgraph.ingest.chunks import begin_phase, read_chunk, steps
 from mgraph.ingest.compact_kernels import count_ends, orient_edges
 from mgraph.ingest.compact_plan import plan_compact
 from mgraph.ingest.fill import Filler, count_buckets, keys_of
@@ -120,6 +120,7 @@ class _Edges:
         self.num_chunks = num_chunks
         self.layout = layout
         self.positions = positions
+        self.num_reads = 0
 
     def __iter__(self) -> Iterator[tuple[Array, Array | None]]:
         backend = self.backend
@@ -128,7 +129,10 @@ class _Edges:
         partition = survey.partition
         # In natural order the larger positions, at which edges start, are mostly on the last ranks: start at either.
         by_parity = int(partition.num_ranks > 1 and not partition.cyclic)
-        for k in steps(self.comm, self.num_chunks):
+        own = steps(self.comm, self.num_chunks)
+        self.num_reads += 1
+        name = f"placing, pass {self.num_reads}"
+        for k in begin_phase(name, survey.source, backend, own, self.num_chunks).steps(own):
             ids, others, weights = read_chunk(survey.source, backend, k, self.num_chunks, survey.weight_dtype)
             sources, targets = (xp.empty(len(ids), partition.dtype) for _ in range(2))
             orient_edges[backend](

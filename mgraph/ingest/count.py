@@ -15,7 +15,7 @@ from mgraph.backends.workers import Workers
 from mgraph.comm.base import Communicator
 from mgraph.edges import EdgeChunk, EdgeSource
 from mgraph.errors import InputError
-from mgraph.ingest.chunks import parts_of_chunk
+from mgraph.ingest.chunks import begin_phase, parts_of_chunk
 from mgraph.ingest.plan import degrees_bytes
 from mgraph.shard.count_kernels import count_alone, count_degrees
 from mgraph.types import Array
@@ -100,7 +100,8 @@ def count(source: EdgeSource, backend: Backend, comm: Communicator, num_chunks: 
     if isinstance(backend, CpuBackend) and _has_room_for_tallies(source, backend, comm):
         _count_on_threads(source, backend, comm, num_chunks, tally)
     else:
-        for k in range(comm.rank, num_chunks, comm.size):
+        own = range(comm.rank, num_chunks, comm.size)
+        for k in begin_phase("counting", source, backend, own, num_chunks).steps(own):
             tally.add(source.chunk(k, num_chunks, backend), count_degrees[backend])
     comm.allreduce(out_degrees, "sum")
     if source.directed:
@@ -136,13 +137,16 @@ def _count_on_threads(
     tallies = [tally, *(_Tally.of_nothing(source, np) for _ in range(backend.threads - 1))]
     of_thread = CpuBackend(1)
     free = tallies.copy()
+    own = range(comm.rank, chunks, comm.size)
+    phase = begin_phase("counting", source, backend, own, chunks)
 
     def add(k: int) -> None:
         mine = free.pop()
         mine.add(source.chunk(k, chunks, of_thread), count_alone)
         free.append(mine)
+        phase.step()
 
-    Workers(backend, backend.helpers).map(add, range(comm.rank, chunks, comm.size))
+    Workers(backend, backend.helpers).map(add, own)
     for other in tallies[1:]:
         tally.merge(other)
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from mgraph.backends.base import Backend
 from mgraph.backends.kernel import inline
+from mgraph.backends.progress import Phase
 from mgraph.backends.workers import Workers
 from mgraph.comm.base import Communicator
 from mgraph.edges import EdgePiece, EdgeTable
@@ -62,6 +63,7 @@ def read_table(table: EdgeTable, backend: Backend, comm: Communicator) -> tuple[
     workers = Workers(backend)
     try:
         reader = _TableReader(table, backend, comm, workers)
+        backend.phase = Phase("reading", len(range(comm.rank, table.num_pieces, comm.size)), "pieces")
         for begin in range(0, table.num_pieces, ROUND_PIECES * comm.size):
             end = min(begin + ROUND_PIECES * comm.size, table.num_pieces)
             own = range(begin + comm.rank, end, comm.size)
@@ -100,6 +102,8 @@ class _TableReader:
     def read(self, k: int) -> None:
         """Read a piece."""
         self.found[k] = self._kept(self.table.piece(k, self.backend))
+        assert self.backend.phase is not None, "read_table has begun it"
+        self.backend.phase.step()
 
     def _kept(self, piece: EdgePiece) -> _CheckedPiece:
         """Check a piece, narrow its columns or encode its labels, and keep it."""

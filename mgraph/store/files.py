@@ -15,6 +15,7 @@ import numpy as np
 
 from mgraph.backends.base import Backend
 from mgraph.backends.cpu import CpuBackend, available_cores
+from mgraph.backends.progress import Phase
 from mgraph.backends.thread_pool import Helpers
 from mgraph.errors import CommAborted, InputError
 from mgraph.store import manifest
@@ -48,9 +49,10 @@ def staging_bytes(store: StoredGraph, backend: Backend) -> int:
     return 4 * num_threads(backend) * min((PIECE_CHUNKS + 1) * manifest.CHUNK_BYTES, largest)
 
 
-def in_threads(backend: Backend, pieces: Iterable[Any], work: Callable[[Any], None]) -> None:
-    """Call work(piece) for every piece from several threads; stop early after an error or an abort."""
+def in_threads(backend: Backend, name: str, pieces: Iterable[Any], work: Callable[[Any], None]) -> None:
+    """Call work(piece) for every piece from several threads, as a phase; stop early after an error or abort."""
     left = deque(pieces)
+    backend.phase = phase = Phase(name, len(left), "bytes", PIECE_CHUNKS * manifest.CHUNK_BYTES)
     helpers = Helpers(max(min(num_threads(backend), len(left)), 1) - 1)
 
     def run() -> None:
@@ -64,6 +66,7 @@ def in_threads(backend: Backend, pieces: Iterable[Any], work: Callable[[Any], No
                 if backend.stopped is not None:
                     raise CommAborted(backend.stopped)
                 work(piece)
+                phase.step()
             except BaseException:
                 left.clear()
                 raise
@@ -96,7 +99,7 @@ def write_array(
 
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
-        in_threads(backend, range(0, len(array), step), write)
+        in_threads(backend, "writing", range(0, len(array), step), write)
         os.fsync(file)
     finally:
         os.close(file)
@@ -152,7 +155,7 @@ def read_array(
         # The staging buffer is written again by the next piece.
         backend.synchronize()
 
-    in_threads(backend, _pieces(store, array, extents), read)
+    in_threads(backend, "reading", _pieces(store, array, extents), read)
     return into
 
 

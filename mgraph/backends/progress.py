@@ -1,0 +1,48 @@
+"""What a rank is doing: written by its loops, read by threads that show it. No locks: a stale number does no harm."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+Item = TypeVar("Item")
+
+
+class Phase:
+    """A loop of a job.
+
+    Attributes
+    ----------
+    name
+        What it does: counting, placing, ...
+    total
+        How many steps it has, 0 if that is unknown.
+    unit, per_step
+        What is counted beside steps, and about how many of these a step has.
+    done
+        How many steps are over. Threads that share a loop may store their numbers out of order.
+    began
+        When it began, by `time.monotonic()`.
+    """
+
+    def __init__(self, name: str, total: int = 0, unit: str = "", per_step: float = 1.0) -> None:
+        self.name = name
+        self.total = total
+        self.unit = unit
+        self.per_step = per_step
+        self.done = 0
+        self.began = time.monotonic()
+        self._numbers = itertools.count(1)
+
+    def step(self) -> None:
+        """Count a step that is over; several threads may call this."""
+        # next() of this iterator is atomic, so that no step is lost.
+        self.done = next(self._numbers)
+
+    def steps(self, items: Iterable[Item]) -> Iterator[Item]:
+        """Yield the items; each is a step, over when the next one is asked for."""
+        for item in items:
+            yield item
+            self.step()
