@@ -89,9 +89,10 @@ class Partition:
 
 def own_states(partition: Partition, rank: int, positions: Iterable[int]) -> np.ndarray:
     """Return the state indices of those positions that a rank owns, each once and in order."""
+    base = rank * partition.stride
+    own = range(base, base + partition.num_owned(rank))
     states = sorted({int(partition.state(position)) for position in positions})
-    own = [state for state in states if state // partition.stride == rank]
-    return np.array(own, partition.dtype)
+    return np.array([state for state in states if state in own], partition.dtype)
 
 
 def chunk_range(num_items: int, k: int, num_chunks: int) -> tuple[int, int]:

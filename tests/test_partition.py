@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from mgraph.partition import ALIGNMENT, Partition
+from mgraph.partition import ALIGNMENT, Partition, own_states
 from mgraph.types import none_of
 
 SIZES = [0, 1, 2, 3, 6, 7, 8, 63, 64, 65, 127, 128, 129, 191, 192, 193, 448, 449, 1000]
@@ -110,3 +110,15 @@ def test_dtype_depends_on_the_padded_length():
     n = 2**32 - 64
     assert Partition(n, 1, cyclic=True).dtype == np.uint32
     assert Partition(n, 7, cyclic=True).dtype == np.int64
+
+
+@pytest.mark.parametrize("partition", PARTITIONS, ids=describe)
+def test_no_rank_owns_what_is_no_position(partition):
+    """Not even in the padding behind its last state, for which there is no row."""
+    n = partition.num_positions
+    asked = [*range(min(n, 200)), *range(n, n + 200)]
+    for rank in range(partition.num_ranks):
+        first = rank * partition.stride
+        own = own_states(partition, rank, [*asked, *asked]).tolist()
+        assert all(first <= state < first + partition.num_owned(rank) for state in own)
+        assert {q for q in asked if q < n and partition.owner(q) == rank} <= {partition.position(s) for s in own}
