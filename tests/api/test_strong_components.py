@@ -161,7 +161,7 @@ def test_ranks_agree_to_the_bit_and_report_what_they_did(clusters):
             assert found.num_components == len(set(found.labels))
             stats = found.stats
             assert stats.variant == "strong_components.coloring"
-            assert set(stats.seconds) == {"prepare", "find", "translate"}
+            assert {*stats.seconds} - {"compile"} == {"prepare", "find", "translate"}
             assert {step["method"] for step in stats.supersteps} == {"trim", "forward", "backward"}
             assert stats.supersteps[0]["frontier"] == g.num_vertices - g.info.num_isolated
             assert (max(stats.bytes_sent) > 0) == (num_ranks > 1)

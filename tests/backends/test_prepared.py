@@ -99,7 +99,8 @@ def test_repeated_searches_of_one_graph_equal_those_on_the_cpu(name):
         assert found[0][0].stats.variant == "bfs.persistent"
         for result, wanted in zip(*found, strict=True):
             assert [c.to_numpy().tolist() for c in result.columns] == [c.to_numpy().tolist() for c in wanted.columns]
-            assert result.stats.seconds.keys() == wanted.stats.seconds.keys()
+            # Each backend compiles at its own first launch of a kernel in this process.
+            assert result.stats.seconds.keys() - {"compile"} == wanted.stats.seconds.keys() - {"compile"}
         shard = weakref.ref(clusters[0]._objects[0][graphs[0]._key])
         graphs[0].close()
         assert shard() is None
