@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -322,8 +323,11 @@ def _comparable(column: Column, value: Any) -> Any:
         return -1 if is_missing else as_vertices(info, column._stored.run, [value], "vertex").ids[0]
     if not isinstance(value, (int, float)):
         raise UsageError(f"column {column.name} is compared with one number, not with {value!r:.80}: use to_numpy()")
-    if column.dtype.kind != "i":
-        return value
+    if abs(value) > sys.float_info.max:
+        value = math.inf if value > 0 else -math.inf
+    # NumPy compares floats with an integer as a float; CuPy refuses one of more than 64 bits.
+    if column.dtype.kind not in "iu":
+        return float(value)
     # As integers, which floats beyond 2^53 do not hold; one beyond the dtype is beyond all of its values.
     if math.isfinite(value) and value == math.floor(value):
         value = math.floor(value)

@@ -14,6 +14,7 @@ from user_graphs import graph_of
 from zoo import ZOO, random_case
 
 import mgraph as mg
+from mgraph.cluster.in_process import InProcessCluster
 
 COMPARISONS = (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne)
 
@@ -89,6 +90,27 @@ def test_large_integers_are_compared_without_rounding(clusters):
         assert (distances > float(2**53)).vertices().tolist() == [2]
         assert (distances == longest).sum() == 1
         assert distances.sum() == 2**54 + 1
+
+
+class OfDevice(np.ndarray):
+    """An array that is compared with numbers of at most 64 bits, as CuPy's are."""
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **options):
+        for number in inputs:
+            assert isinstance(number, np.ndarray | float) or -(2**63) <= number < 2**64
+        return getattr(ufunc, method)(*[np.asarray(given) for given in inputs], **options)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.uint8])
+def test_numbers_of_more_than_64_bits_are_compared_on_a_device(dtype):
+    with InProcessCluster(1, backend="cpu") as cluster:
+        g = mg.from_edges([0, 1], [1, 2], np.array([3, 4], dtype), cluster=cluster)
+        with mg.minimum_spanning_forest(g) as forest:
+            stored = cluster._objects[0][forest.weights._stored.key].columns
+            stored["weights"] = stored["weights"].view(OfDevice)
+            for value in (2**70, 10**400, -(2**70), -(10**400)):
+                assert (forest.weights < value).sum() == (2 if value > 0 else 0)
+                assert (forest.weights != value).sum() == 2
 
 
 def test_masks_are_combined_and_name_what_they_are(clusters, naming):
