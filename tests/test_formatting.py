@@ -18,7 +18,7 @@ def test_count_of_one_has_a_singular_noun():
         assert repr(cluster) == "<Cluster: 1 cpu rank, in-process>"
         assert repr(g).startswith("<Graph edges: 1 vertex, 0 edges, ")
         many = mg.bfs_many(g, [0])
-        assert repr(many[0]).startswith("<bfs of edges from 0: 1 of 1 vertex reached, ")
+        assert repr(many[0]).startswith("<bfs of edges from 0: 1 of 1 vertex reached (the source is isolated), ")
         assert repr(many[0].distances) == "<Column distances: 1 vertex, int32>"
         assert " from 1 root: " in repr(many)
 

@@ -49,7 +49,11 @@ class Helpers:
         finally:
             errors = [error for _ in range(self._started) if (error := done.get()) is not None]
         if errors:
-            raise errors[0]
+            try:
+                raise errors[0]
+            finally:
+                # The error's traceback refers to this frame.
+                del errors
 
     def close(self) -> None:
         """End the threads; later work runs in the calling thread alone."""

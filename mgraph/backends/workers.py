@@ -43,10 +43,13 @@ class Workers:
                     if not isinstance(error, Exception):
                         raise
 
-        self._helpers.run(work)
-        first = min(failures, default=None)
-        error = None if first is None else failures[first]
-        return None if first is None or not isinstance(error, Exception) else (first, error)
+        try:
+            self._helpers.run(work)
+            first = min(failures, default=None)
+            return None if first is None else (first, failures[first])  # type: ignore[return-value]
+        finally:
+            # The errors' tracebacks refer to it: the cycle would keep files of the input open until it is collected.
+            failures.clear()
 
     def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
         """Return function(item) of every item, in their order; raise the error of the first that fails."""
@@ -57,7 +60,11 @@ class Workers:
 
         failure = self.try_each(call, range(len(items)))
         if failure is not None:
-            raise failure[1]
+            try:
+                raise failure[1]
+            finally:
+                # The error's traceback refers to this frame.
+                del failure
         return [results[i] for i in range(len(items))]
 
     def close(self) -> None:

@@ -190,7 +190,11 @@ def _raise_first(failure: tuple[int, Exception] | None, comm: Communicator) -> N
     if first == INT64.max:
         return
     if failure is not None and failure[0] == first:
-        raise failure[1]
+        try:
+            raise failure[1]
+        finally:
+            # The error's traceback refers to this frame.
+            del failure
     comm.barrier()  # until the rank with that piece has raised its error, which aborts this verb
     raise AssertionError("a rank has lost the error of its piece")
 
