@@ -49,7 +49,12 @@ def build_graph(
         shard.labels = labels
         return shard
 
-    info, stats = store_shard(rank, key, make)
+    try:
+        info, stats = store_shard(rank, key, make)
+    except BaseException:
+        # Its decompressed copies would stay open as long as anything refers to the error.
+        getattr(source, "release", lambda: None)()
+        raise
     return info, stats | {"loaded": isinstance(source, StoredGraph)}
 
 
