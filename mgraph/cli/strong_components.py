@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from mgraph.api.strong_components import strongly_connected_components
-from mgraph.cli.answer import answer_options, finish, graph_of, print_result, source_of_options
+from mgraph.cli.answer import answer_options
+from mgraph.cli.components import answer_components
 
 
 @click.command("strong-components")
@@ -17,10 +18,6 @@ def strong_components(**options: Any) -> None:
 
     The label of a vertex is the smallest vertex of its component: each vertex of a component reaches all others along
     arcs. In an undirected graph these are the connected components. Of the columns of a file only the ends of the edges
-    are read.
+    are read; three or more without names are asked about. Prints the label and size of the largest component.
     """
-    with graph_of(source_of_options(options, reads_weights=False), options) as (g, show):
-        show(f"strong components of {g!r}")
-        result = strongly_connected_components(g)
-        summary = finish(result, options, show)
-    print_result(result, options, summary, num_components=result.num_components)
+    answer_components(strongly_connected_components, "strong components", options)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import oracles
+from on_ranks import run_on_ranks
 from user_graphs import graph_of
 from zoo import make_case
 
@@ -27,6 +28,14 @@ def _check(find, wanted, case, cluster, order):
         np.testing.assert_array_equal(found.labels.to_numpy(), wanted, strict=True)
         assert found.num_components == len(set(wanted.tolist()))
         mg.validate(found)
+
+
+def violations_of_labels(validate, shards, labels):
+    """Return the violations of labels by user id, which must be equal on all ranks."""
+    parts = [(np.asarray(labels, np.int64)[slice(*shard.user_range)],) for shard in shards]
+    first, *others = run_on_ranks(validate, shards, parts=parts)
+    assert all(other == first for other in others), "the ranks disagree"
+    return first
 
 
 def planted_components(seed, num_parts, size, degree, *, directed=False):

@@ -8,10 +8,11 @@ from dataclasses import replace
 import numpy as np
 import oracles
 import pytest
+from component_checks import violations_of_labels
 from hypothesis import given
 from hypothesis import strategies as st
 from naive_shard import build_shards
-from on_ranks import FEW_RANKS, RANKS, run_on_ranks
+from on_ranks import FEW_RANKS, RANKS
 from strategies import graphs, orders, rank_counts
 from tiers import by_tier, examples
 from zoo import CASES, make_case, random_case
@@ -24,12 +25,8 @@ CHAIN = make_case("chain", 7, [(0, 2), (2, 0), (2, 1), (1, 3), (3, 4), (4, 1), (
 
 
 def violations(case, labels, num_ranks=3, order="degree"):
-    """Return the violations of labels by user id, which must be equal on all ranks."""
-    shards = shards_of(case, num_ranks, order)
-    parts = [(np.asarray(labels, np.int64)[slice(*shard.user_range)],) for shard in shards]
-    first, *others = run_on_ranks(validate_strong_labels, shards, parts=parts)
-    assert all(other == first for other in others), "the ranks disagree"
-    return first
+    """Return the violations of labels by user id."""
+    return violations_of_labels(validate_strong_labels, shards_of(case, num_ranks, order), labels)
 
 
 @pytest.mark.widens
