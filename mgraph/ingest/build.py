@@ -123,8 +123,7 @@ def _place(survey: Survey, builder: RowsBuilder | BucketedRows, num_chunks: int)
     table = survey.position_of_user
     dtype = builder.partition.dtype
     own = steps(builder.comm, num_chunks)
-    phase = begin_phase("placing", source, backend, own, num_chunks)
-    for k in own:
+    for k in begin_phase("placing", source, backend, own, num_chunks).steps(own):
         backend.release()
         u, v, w = read_chunk(source, backend, k, num_chunks, survey.weight_dtype)
         no_loop = u != v
@@ -140,7 +139,6 @@ def _place(survey: Survey, builder: RowsBuilder | BucketedRows, num_chunks: int)
         builder.add(u, v, w)
         if not source.directed:
             builder.add(v, u, w)
-        phase.step()
 
 
 def _place_in_parallel(survey: Survey, builder: BucketedRows, num_chunks: int) -> None:

@@ -101,10 +101,8 @@ def count(source: EdgeSource, backend: Backend, comm: Communicator, num_chunks: 
         _count_on_threads(source, backend, comm, num_chunks, tally)
     else:
         own = range(comm.rank, num_chunks, comm.size)
-        phase = begin_phase("counting", source, backend, own, num_chunks)
-        for k in own:
+        for k in begin_phase("counting", source, backend, own, num_chunks).steps(own):
             tally.add(source.chunk(k, num_chunks, backend), count_degrees[backend])
-            phase.step()
     comm.allreduce(out_degrees, "sum")
     if source.directed:
         comm.allreduce(in_degrees, "sum")
