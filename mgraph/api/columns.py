@@ -269,7 +269,7 @@ def _gathered(column: Column, places: np.ndarray) -> np.ndarray:
 
 
 def extreme(column: Column, *, largest: bool) -> tuple[Any, int]:
-    """Return the least or greatest value as it is stored, and its first place."""
+    """Return the smallest or largest value, in the dtype that ranks store, and the first place that has it."""
     parts = column._stored.run(find_extreme, column.name, missing_stored(column), largest)
     found = [part for part in parts if part is not None] or raise_empty(column)
     # Places rise with the ranks, and of equal values max and min return the first.

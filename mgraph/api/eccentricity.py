@@ -63,7 +63,8 @@ def eccentricity(g: Graph, vertices: Any = None, *, weighted: bool | None = None
     Notes
     -----
     Every search bounds the eccentricity of all vertices (Takes and Kosters); those with bounds that have met are not
-    searched. Weights of floats are rounded, so that bounds never meet: then each vertex is searched. Docs: diameter.md.
+    searched. Sums of float weights are rounded, and their bounds stay apart: every vertex is searched. Docs:
+    diameter.md.
 
     Examples
     --------

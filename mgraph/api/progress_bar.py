@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 DELAY_S = 1.0
 PERIOD_S = 0.1
-# What stands beside a headline at most: the phase, the bar, per cent, rate and time left.
+# The width, at most, of all columns but the headline: phase, bar, per cent, rate and time left.
 OTHER_COLUMNS = 90
 MIN_HEADLINE = 20
 

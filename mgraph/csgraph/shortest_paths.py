@@ -34,7 +34,7 @@ def shortest_path(
     method
         One of SciPy's names: the search is the same, that of `dijkstra`.
     overwrite
-        Changes nothing: the matrix stays as it is.
+        Accepted and ignored: the matrix is never changed.
     cluster
         As of `breadth_first_order`.
     """

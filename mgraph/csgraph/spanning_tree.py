@@ -22,7 +22,7 @@ def minimum_spanning_tree(csgraph: Any, overwrite: bool = False, *, cluster: Any
     csgraph
         As of `scipy.sparse.csgraph.minimum_spanning_tree`.
     overwrite
-        Changes nothing: the matrix stays as it is.
+        Accepted and ignored: the matrix is never changed.
     cluster
         As of `breadth_first_order`.
     """

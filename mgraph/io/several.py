@@ -13,7 +13,7 @@ from mgraph.backends.base import Backend
 from mgraph.edges import EdgePiece, EdgeTable, Labels, are_strings
 from mgraph.errors import InputError
 
-# The bytes of strings are estimated from so many files.
+# Number of files from which the bytes of all strings are estimated.
 SAMPLED_TABLES = 32
 
 

@@ -21,7 +21,7 @@ from mgraph.io.ranges import InputFile
 
 INTEGER = re.compile(r"[+-]?\d+")
 DIGITS = re.compile(r"[\"+-]?\d")
-# Stands for bytes that are no UTF-8.
+# What decoding puts in place of bytes that are not UTF-8.
 REPLACED = "\N{REPLACEMENT CHARACTER}"
 QUOTED = re.compile(r'"[^"]*"')
 # Characters that often separate fields, and are no part of most names.

@@ -66,7 +66,7 @@ def refuse_what_cannot_fit(
         return
     plan = plan_graph(source, num_ranks, backend, free, layout)
     if _is_generated(source) and source.num_input_edges is not None and num_chunks is None:
-        # With row buckets, and as it is planned for this memory.
+        # Rows are built with row buckets where these fit, else without: the smaller of the two plans is the least.
         unlimited = plan_graph(source, num_ranks, backend, MAX_MEMORY, layout)
         least = max(least, int(PLANNED * min(plan.parts[BUILT], unlimited.parts[BUILT])))
     if least > free.num_bytes and not plan.fits:

@@ -47,10 +47,11 @@ from mgraph.types import Array, none_of
 
 # Trim again after a pass that has taken at least this share of the vertices.
 TRIM_SHARE = 8
-# Lowered colors are exchanged one by one where all ranks together have one for so many states.
+# Lowered colors are exchanged as lists while fewer than one state in LIST_SHARE has one, else all colors are reduced.
 LIST_SHARE = 8
-# Colors are followed, by all live vertices, when rounds have scanned one arc for so many of them; a round without arcs
-# counts as so many. On road maps, where that saves few rounds, it then takes no longer than these.
+# All live vertices follow their colors when the rounds since the last time have scanned an arc for every FOLLOW_SHARE
+# of them; each round counts as ROUND_ARCS more. So following takes no longer than the rounds where it saves few, as on
+# road maps.
 FOLLOW_SHARE = 4
 ROUND_ARCS = 1 << 13
 # Odd, and near the golden ratio of their range: priorities of any few neighboring states are spread over all.
