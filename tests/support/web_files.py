@@ -76,6 +76,7 @@ class Https(AbstractFileSystem):
         try:
             return urllib.request.urlopen(request, context=self.context, timeout=10)
         except urllib.error.HTTPError as error:
+            error.close()
             raise FileNotFoundError(url) if error.code == 404 else error from None
 
     def info(self, path: str, **_: Any) -> dict:
