@@ -179,6 +179,7 @@ def break_first_neighbors(monkeypatch, rank):
     monkeypatch.setattr(derived, "require_first_neighbors", fails_on_rank(rank, derived.require_first_neighbors))
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("breaks", [break_peer_buffers, break_first_neighbors])
 @pytest.mark.parametrize("rank", [0, 1])
 def test_need_that_fails_on_one_rank_selects_the_next_variant_on_all(breaks, rank, monkeypatch):

@@ -40,6 +40,7 @@ def by_scipy(case):
     return smallest[of_vertex]
 
 
+@pytest.mark.covering(every=3)
 @pytest.mark.widens
 @pytest.mark.parametrize("case", GRAPHS, ids=lambda case: case.name)
 def test_labels_equal_the_oracle_for_any_number_of_ranks_and_order(case, clusters):

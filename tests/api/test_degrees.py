@@ -20,6 +20,7 @@ from mgraph.rank_jobs.degrees import count_degrees
 DIRECTIONS = ("out", "in", "both")
 
 
+@pytest.mark.covering(every=3)
 @pytest.mark.widens
 @pytest.mark.parametrize("case", GRAPHS, ids=lambda case: case.name)
 def test_degrees_equal_the_oracle_for_any_number_of_ranks_and_order(case, clusters):

@@ -35,6 +35,7 @@ def pairs_of(case, seed=0, count=12):
     return sources, targets
 
 
+@pytest.mark.covering(every=3)
 @pytest.mark.widens
 @pytest.mark.parametrize("weighted", [False, True], ids=["hops", "weights"])
 @pytest.mark.parametrize("case", STARTABLE, ids=lambda case: case.name)
@@ -122,6 +123,7 @@ def emulated_program(_, comm, case, order, specs):
     return find_paths(rank, "graph", specs)
 
 
+@pytest.mark.covering
 @pytest.mark.interleavings
 @pytest.mark.parametrize("method", ["frontier", "step"])
 @pytest.mark.parametrize("order", ORDERS)

@@ -16,6 +16,7 @@ import mgraph as mg
 from mgraph.api.traversal import state_dtype
 
 
+@pytest.mark.covering(every=3)
 @pytest.mark.widens
 @pytest.mark.parametrize("case", GRAPHS, ids=lambda case: case.name)
 def test_results_equal_the_oracle_for_all_ranks_methods_and_orders(case, clusters):

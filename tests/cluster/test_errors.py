@@ -72,6 +72,7 @@ def test_os_errors_of_a_rank_are_not_mistaken_for_a_lost_scheduler(cluster, kind
         cluster.run(programs.raise_error, kind, ("on the rank",), ValueError)
 
 
+@pytest.mark.ci
 def test_command_line_exits_with_the_code_and_message_of_the_ranks_error(by_hand):
     process = start("bfs", "rmat:34", "--source", "1", "--scheduler-file", by_hand)
     output, errors_shown = process.communicate(timeout=120)

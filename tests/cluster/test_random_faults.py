@@ -70,6 +70,7 @@ def test_interrupted_calls_in_process(run, campaign, ranks, count):
         interrupt(Strikes(run, process, tally), chance, count)
 
 
+@pytest.mark.ci
 def test_interrupted_calls_on_workers(run, campaign, count):
     with (
         campaign() as (tally, chance),
@@ -88,6 +89,7 @@ def test_killed_workers(run, campaign, count):
         kill_workers(Strikes(run, process, tally, monitor), monitor, chance, count)
 
 
+@pytest.mark.ci
 def test_killed_clients(run, campaign, count):
     """Kill clients of the API, and commands."""
     with campaign() as (tally, chance), monitored(run) as monitor:
@@ -95,6 +97,7 @@ def test_killed_clients(run, campaign, count):
         strike_commands(run, tally, chance, ["bfs"], 3, monitor)
 
 
+@pytest.mark.ci
 def test_killed_commands(run, campaign, count):
     """Kill, interrupt and terminate commands, a third each."""
     with campaign() as (tally, chance):

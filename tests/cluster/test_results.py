@@ -80,6 +80,7 @@ def test_persisted_array_raises_after_its_worker_was_killed(graph, rank, is_kept
         client.compute(persisted.max()).result(timeout=SOON_S)
 
 
+@pytest.mark.ci
 def test_array_raises_after_its_worker_was_killed(graph):
     array, _ = distances(graph)
     lose(graph)

@@ -62,12 +62,14 @@ def error_line(address: str, variables: dict[str, str], code: int) -> str:
     return line
 
 
+@pytest.mark.ci
 def test_tls_without_certificates_names_the_missing_settings(tls_address):
     line = error_line(tls_address, environment(), 2)
     assert f"{tls_address} requires TLS, but these are not set: distributed.comm.tls.ca-file and " in line
     assert "DASK_DISTRIBUTED__COMM__TLS__CA_FILE" in line
 
 
+@pytest.mark.ci
 def test_certificates_of_another_authority_are_refused(tls_address, authorities):
     line = error_line(tls_address, environment(authorities[1]), 4)
     assert f"what listens at {tls_address} does not answer as a Dask scheduler (TLS certificate does not match" in line
@@ -78,11 +80,13 @@ def test_missing_certificate_file_is_named(tls_address, authorities):
     assert "requires TLS, but there is no file /no/such.pem (distributed.comm.tls.ca-file)" in line
 
 
+@pytest.mark.ci
 def test_file_that_is_no_certificate_is_refused(tls_address, authorities):
     line = error_line(tls_address, environment(authorities[0], DASK_DISTRIBUTED__COMM__TLS__CA_FILE="/etc/passwd"), 2)
     assert f"the certificates for {tls_address} cannot be read" in line
 
 
+@pytest.mark.ci
 def test_tcp_address_of_a_tls_scheduler_is_refused(tls_address):
     line = error_line(tls_address.replace("tls://", "tcp://"), environment(), 4)
     assert "does not answer as a Dask scheduler" in line

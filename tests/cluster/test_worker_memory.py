@@ -96,6 +96,7 @@ def test_free_memory_is_the_rest_of_the_worker_limit():
             assert free == pytest.approx(800 * MB - used, abs=20 * MB)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(
     ("pause", "terminate", "fraction"), [(0.5, 0.95, 0.5), (False, 0.9, 0.9), (0.8, False, 0.8), (False, False, None)]
 )
@@ -170,6 +171,7 @@ def check_pause_is_named(error, address):
     assert "--memory-limit 0" in str(error.value)
 
 
+@pytest.mark.ci
 def test_worker_paused_before_a_call_is_named(paused):
     _, cluster, address, pause = paused
     pause()
@@ -181,6 +183,7 @@ def test_worker_paused_before_a_call_is_named(paused):
     assert [r[2] for r in cluster.run(programs.total)] == [3, 3]
 
 
+@pytest.mark.ci
 def test_worker_paused_before_the_tasks_of_a_call_are_sent_is_named(paused, monkeypatch):
     client, cluster, address, pause = paused
 
@@ -215,6 +218,7 @@ def test_worker_paused_after_it_received_the_task_of_a_call_is_named(paused, tmp
     assert [r[2] for r in cluster.run(programs.total)] == [3, 3]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("seen", [True, False])
 def test_short_pause_of_a_worker_ends_no_call(paused, seen, monkeypatch):
     client, cluster, _, pause = paused
@@ -237,6 +241,7 @@ def test_short_pause_of_a_worker_ends_no_call(paused, seen, monkeypatch):
         assert [r[2] for r in called.result(30)] == [3, 3]
 
 
+@pytest.mark.ci
 def test_worker_ended_by_its_nanny_for_its_memory_use_is_replaced(paused, tmp_path):
     client, cluster, address, _ = paused
     marker = str(tmp_path / "m")

@@ -76,7 +76,7 @@ def test_verbs_over_nccl(nccl_gang, case, on_host):
     check(nccl_gang.run(case, on_host=on_host))
 
 
-@pytest.mark.covering
+@pytest.mark.covering(every=2)
 @pytest.mark.parametrize("size", [2, 3, 4])
 @pytest.mark.parametrize("transport", ["threads", "sockets", "tls"])
 def test_large_arrays_in_one_process(transport, size):
@@ -125,6 +125,7 @@ def wait_for_absent(comm, xp, absent: int):
     return caught.value, time.monotonic() - start
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("size", [2, 3, 7])
 @pytest.mark.parametrize("transport", ["threads", "sockets", "tls"])
 def test_missing_rank_is_named_at_the_deadline(transport, size):
@@ -138,6 +139,7 @@ def test_missing_rank_is_named_at_the_deadline(transport, size):
         comm.close()
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("transport", ["threads", "sockets", "tls"])
 def test_abort_wakes_every_rank(transport, size):

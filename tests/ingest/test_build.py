@@ -17,7 +17,7 @@ from mgraph.backends.cpu import CpuBackend
 BACKEND = CpuBackend(threads=1)
 
 
-@pytest.mark.covering
+@pytest.mark.covering(every=3)
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("case", [*CASES, *map(random_case, range(6))], ids=lambda case: case.name)
 def test_shards_equal_those_of_the_naive_build(case, order):

@@ -74,7 +74,7 @@ def write_packed(path, begin: bytes, fill: bytes) -> None:
 HEADS = {".txt": b"0 1\n", ".mtx": b"%%MatrixMarket matrix coordinate pattern general\n2 2 1\n1 2\n"}
 
 
-@pytest.mark.covering
+@pytest.mark.covering(every=2)
 @pytest.mark.parametrize("suffix", HEADS)
 @pytest.mark.parametrize("fill", [b" ", b"#x", b"\0", b"1"])
 def test_compressed_text_of_one_line_needs_neither_memory_nor_disk(tmp_path, suffix, fill):
@@ -90,7 +90,7 @@ def test_compressed_text_of_one_line_needs_neither_memory_nor_disk(tmp_path, suf
     assert moved < BOMB_BYTES // 8
 
 
-@pytest.mark.covering
+@pytest.mark.covering(every=2)
 @pytest.mark.parametrize("suffix", HEADS)
 @pytest.mark.parametrize("at", [0, 40 << 20])
 def test_text_of_one_line_is_refused_before_its_end(tmp_path, suffix, at):

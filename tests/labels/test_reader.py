@@ -78,6 +78,7 @@ def test_ids_are_places_in_sorted_order(labels, num_ranks, num_pieces, random):
     check(pieces, num_ranks)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("num_ranks", RANKS)
 @pytest.mark.parametrize("threads", [1, 4])
 @pytest.mark.parametrize("kind", ["hashes", "gaps", "names", "long"])

@@ -23,7 +23,7 @@ def cluster(request):
         yield cluster
 
 
-@pytest.mark.covering
+@pytest.mark.covering(every=3)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("case", [case for case in STARTABLE if case is not DEEP], ids=lambda case: case.name)
 def test_searches_over_sockets_equal_the_oracles(cluster, case, method):

@@ -51,6 +51,7 @@ def test_imports_keep_to_the_layers():
     assert layers.faults(PACKAGE) == []
 
 
+@pytest.mark.ci
 def test_sizes_keep_to_the_budgets():
     assert budgets.faults(ROOT) == []
 
@@ -64,6 +65,7 @@ def test_import_mgraph_is_light():
     assert loaded.split() == []
 
 
+@pytest.mark.ci
 def test_all_modules_import_without_cupy():
     modules = [module for module in MODULES if module not in NEEDS_GPU]
     run_python(f"""

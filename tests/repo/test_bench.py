@@ -59,6 +59,7 @@ assert {name for _, _, *names in sanitize.RUNS for name in names} <= known
 """
 
 
+@pytest.mark.ci
 def test_scripts_import_and_name_what_exists():
     done = subprocess.run([sys.executable, "-c", IMPORT_ALL, BENCH], cwd=BENCH.parent, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

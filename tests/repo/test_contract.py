@@ -121,6 +121,7 @@ def test_peer_buffers_have_one_head():
         assert kernels.LAYOUT.report[:2] == ("done", "num_rows")
 
 
+@pytest.mark.covering(every=3)
 @pytest.mark.widens
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize("source", SOURCES, ids=stem_of)

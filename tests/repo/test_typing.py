@@ -66,6 +66,7 @@ def complete(code: str) -> set[str]:
     return {found.name for found in jedi.Script(code, project=project).complete()}
 
 
+@pytest.mark.ci
 @pytest.mark.timeout(300)
 def test_mypy_sees_types_and_refuses_misuse(tmp_path):
     said = check_types(tmp_path, USES + "".join(f"{misuse}\n" for misuse in MISUSES))

@@ -114,6 +114,9 @@ MARKED = """
     @pytest.mark.parametrize("a", range(3))
     @pytest.mark.parametrize("b", range(4))
     def test_covering(a, b): pass
+    @pytest.mark.covering(every=3)
+    @pytest.mark.parametrize("a", range(6))
+    def test_some(a): pass
     @tiers.examples(10)
     @given(st.integers())
     def test_drawn(x): pass
@@ -125,10 +128,10 @@ MARKED = """
 @pytest.mark.parametrize(
     ("options", "outcome", "left"),
     [
-        ((), "6 passed", 10),
-        (("--tier", "ci"), "15 passed", 1),
-        (("--tier", "ci", "--beyond", "quick"), "10 passed", 6),
-        (("--tier", "all"), "16 passed", 0),
+        ((), "8 passed", 14),
+        (("--tier", "ci"), "21 passed", 1),
+        (("--tier", "ci", "--beyond", "quick"), "14 passed", 8),
+        (("--tier", "all"), "22 passed", 0),
     ],
 )
 @pytest.mark.parametrize("processes", ["0", "2"])

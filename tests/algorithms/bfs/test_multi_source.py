@@ -54,7 +54,7 @@ def some_roots(case, count=9):
     return (np.random.default_rng(7).integers(0, case.num_vertices, count)).tolist() if case.num_vertices else []
 
 
-@pytest.mark.covering
+@pytest.mark.covering(every=3)
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("case", [*CASES, *(random_case(seed, 300) for seed in range(4))], ids=lambda case: case.name)
 def test_levels_equal_the_oracle(case, order):

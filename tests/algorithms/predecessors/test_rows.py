@@ -49,7 +49,7 @@ def check(case, sources, num_ranks, order, *, num_by_weight=0):
         np.testing.assert_array_equal(roots, wanted_roots)
 
 
-@pytest.mark.covering
+@pytest.mark.covering(every=3)
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("case", [*CASES, *map(random_case, range(6))], ids=lambda case: case.name)
 def test_predecessors_and_nearest_sources_are_the_designed_ones(case, order):
@@ -58,7 +58,7 @@ def test_predecessors_and_nearest_sources_are_the_designed_ones(case, order):
             check(case, sources, num_ranks, order)
 
 
-@pytest.mark.covering
+@pytest.mark.covering(every=3)
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("case", [*CASES, *map(random_case, range(3))], ids=lambda case: case.name)
 def test_weight_sorted_long_rows_have_the_same_predecessors(case, order):
@@ -72,6 +72,7 @@ def test_weight_sorted_rows_of_a_directed_graph_explain_nothing():
     check(make_case("leaves", 103, arcs, np.uint8, directed=True), [0], 1, "degree", num_by_weight=1)
 
 
+@pytest.mark.covering(every=3)
 @pytest.mark.parametrize("case", [*CASES, *map(random_case, range(6))], ids=lambda case: case.name)
 def test_low_bytes_of_distances_rule_out_arcs(case, monkeypatch):
     """On graphs so large that the distances do not fit a cache, integers are compared by their low bytes first."""
@@ -86,6 +87,7 @@ def threshold_at(least, shard, dist):
     return None if dist.dtype.kind == "f" else np.array([least], dist.dtype)
 
 
+@pytest.mark.covering(every=3)
 @pytest.mark.parametrize("case", [*CASES, *map(random_case, range(6))], ids=lambda case: case.name)
 def test_vertices_below_the_dense_region_push_candidates(case, monkeypatch):
     """At any threshold, with and without capacity for the candidates; on graphs so large that there is a threshold."""

@@ -29,7 +29,7 @@ def check(case, sources, order="degree", backend=None, delta=None, **options):
     return trace
 
 
-@pytest.mark.covering
+@pytest.mark.covering(every=3)
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("case", [*CASES, *map(random_case, range(6))], ids=lambda case: case.name)
 def test_distances_of_the_zoo_equal_the_oracle(case, order):

@@ -45,7 +45,7 @@ def check(case, sources, order="degree", backend=None, **options):
     return results
 
 
-@pytest.mark.covering
+@pytest.mark.covering(every=3)
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("case", [*CASES, *(random_case(seed, 400) for seed in range(3))], ids=lambda case: case.name)
 def test_distances_of_the_zoo_equal_the_oracle(case, order):

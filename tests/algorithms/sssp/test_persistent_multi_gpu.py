@@ -90,6 +90,7 @@ def search(case, sources, num_ranks=2, order="degree", seed=0, *, heavies=False,
     return [(found, trace) for found, trace, _ in results]
 
 
+@pytest.mark.covering(every=3)
 @pytest.mark.parametrize("case", SHORT, ids=lambda case: case.name)
 def test_distances_of_the_zoo_equal_the_oracle(case):
     for seed, sources in enumerate(zoo_sources(case)):
@@ -105,6 +106,7 @@ def test_distances_of_drawn_graphs_equal_the_oracle(drawn, order):
     search(case, sources, 2 + n % 3, order, seed=n, heavies=n % 2 > 0, narrow=n // 2 % 2 > 0)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("dtype", ["float32", "float64", "uint8", "int64"])
 @pytest.mark.parametrize("directed", [False, True], ids=["undirected", "directed"])
 def test_distances_of_all_dtypes_equal_the_oracle(directed, dtype):
@@ -118,6 +120,7 @@ def test_distances_of_all_dtypes_equal_the_oracle(directed, dtype):
         assert results[0][0].dtype == held.get(dtype, dtype)
 
 
+@pytest.mark.covering(every=2)
 @pytest.mark.parametrize(("delta", "heavies"), [(1, False), (40, False), (40, True), (10_000, True)])
 def test_distances_do_not_depend_on_delta(delta, heavies):
     results = search(random_case(3, 40), [7], 2, delta=delta, heavies=heavies, finishes=heavies)
@@ -135,6 +138,7 @@ def test_denormal_weights_terminate():
     search(make_case("denormal", 12, ends, np.float32), [0])
 
 
+@pytest.mark.covering(every=2)
 @pytest.mark.parametrize("first", [25, 21], ids=["in a bucket", "over a border"])
 def test_heavy_arcs_are_pushed_before_the_peak_and_pulled_behind_it(first):
     """Search a path to hubs with heavy arcs to all other vertices; a bucket that ends among hubs is widened."""
@@ -203,12 +207,14 @@ def crowd_and_chain(seed, heaviest, *, directed):
     return GraphCase(f"crowd-{seed}", n, sources.astype(np.uint32), targets.astype(np.uint32), weights, directed)
 
 
+@pytest.mark.covering(every=2)
 @pytest.mark.parametrize(("crowd", "source"), [(15, 39), (4, 1)])
 def test_round_with_summary_follows_a_dense_round(crowd, source):
     """In a directed graph heavy arcs of many vertices are pushed, then those of few."""
     search(crowd_and_chain(crowd, 300, directed=True), [source], 2, "natural", seed=2, heavies=True, delta=3)
 
 
+@pytest.mark.covering(every=3)
 @pytest.mark.parametrize(
     ("crowd", "heaviest", "source", "order", "seed", "delta"),
     [(19, 300, 100, "degree", 2, None), (0, 100, 72, "degree", 1, 40), (12, 20, 60, "natural", 3, None)],
