@@ -18,7 +18,7 @@ from mgraph import config
 from mgraph.backends.rates_file import rates_file
 from mgraph.cli.traverse import bfs
 from mgraph.generate.rmat import Rmat
-from mgraph.io.spool import spool_folder
+from mgraph.io.temporary import spool_folder
 from mgraph.planning import placement
 from mgraph.planning.placement import place_graph
 

@@ -24,8 +24,10 @@ import numpy as np
 
 from mgraph.backends.cpu import available_cores
 from mgraph.errors import InputError, MgraphError
-from mgraph.io import spool
-from mgraph.io.ranges import PIECE_BYTES, InputFile, ReadValues, changed, opened, read_range
+from mgraph.io.compression import DAMAGES
+from mgraph.io.input_file import Identity, InputFile, Unpacked, identity, release
+from mgraph.io.ranges import PIECE_BYTES, ReadValues, changed, opened, read_range
+from mgraph.io.spool import stored
 
 # The local header of a member in a zip archive: 30 bytes, of which the last four are the lengths of the name and of
 # the extra field.
@@ -60,8 +62,8 @@ class NpzArrays:
     """Some arrays of an archive, checked; a protocol StoredArrays."""
 
     file: InputFile
-    copy: spool.Unpacked | None  # where compressed arrays are read
-    identity: spool.Identity
+    copy: Unpacked | None  # where compressed arrays are read
+    identity: Identity
     arrays: tuple[tuple[str, NpzArray], ...]
 
     @contextlib.contextmanager
@@ -87,8 +89,8 @@ class NpzArrays:
 
     def release(self) -> None:
         """Delete the decompressed copies; the next reading makes others."""
-        spool.release(self.copy)
-        spool.release(self.file)
+        release(self.copy)
+        release(self.file)
 
 
 class Archive:
@@ -121,7 +123,7 @@ class Archive:
         """Check the CRCs of arrays, and return them to be read by the keys of the dict."""
         names = tuple(dict.fromkeys(array.member for array in arrays.values()))
         is_packed = any(self._zipped.getinfo(name).compress_type != zipfile.ZIP_STORED for name in names)
-        copy = spool.stored(self.file, names) if is_packed else None
+        copy = stored(self.file, names) if is_packed else None
         if copy is not None:
             copy.stat()  # unpacks, which compares the CRCs
         else:
@@ -136,8 +138,8 @@ def open_archive(file: InputFile) -> Iterator[Archive]:
         yield Archive(file, zipped)
 
 
-def _identity(file: InputFile) -> spool.Identity:
-    return spool.identity(file.stat())
+def _identity(file: InputFile) -> Identity:
+    return identity(file.stat())
 
 
 @contextlib.contextmanager
@@ -148,7 +150,7 @@ def _archive(path: InputFile) -> Iterator[zipfile.ZipFile]:
             yield archive
     except MgraphError:
         raise
-    except spool.DAMAGES as error:
+    except DAMAGES as error:
         raise InputError(f"{path} is no NumPy archive, or truncated or damaged: {error}") from None
 
 
@@ -284,13 +286,13 @@ def _begins(file: InputFile, raw: Any, arrays: list[NpzArray]) -> list[int]:
                 begins.append(member.header_offset + _LOCAL_HEADER.size + name_bytes + extra_bytes + array.header_bytes)
     except MgraphError:
         raise
-    except (*spool.DAMAGES, KeyError) as error:
+    except (*DAMAGES, KeyError) as error:
         raise changed(file, str(error)) from None
     return begins
 
 
 @functools.lru_cache(maxsize=16)
-def _require_same(file: InputFile, _identity: spool.Identity, arrays: tuple[NpzArray, ...]) -> None:
+def _require_same(file: InputFile, _identity: Identity, arrays: tuple[NpzArray, ...]) -> None:
     """Refuse a file if its arrays differ from those checked: another machine may have another copy."""
     try:
         with _archive(file) as zipped:

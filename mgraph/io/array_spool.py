@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import threading
-import weakref
 from dataclasses import dataclass
 from typing import IO
 
@@ -13,8 +11,7 @@ import numpy as np
 
 from mgraph.errors import InputError, WouldNotFit
 from mgraph.formatting import readable_bytes
-from mgraph.io.spool import CHOICE, FULL, _require_space, spool_folder
-from mgraph.signals import run_uninterrupted
+from mgraph.io.temporary import CHOICE, FULL, require_space, spool_folder, unnamed_file
 
 
 @dataclass(frozen=True)
@@ -48,8 +45,8 @@ class ArraySpool:
     def store(self, array: np.ndarray) -> StoredArray:
         """Append an array while the disk has space for it."""
         with self._lock:
-            file = self._file = self._file or self._opened()
-            _require_space(array.nbytes, self._end, file, f"the input of {self._origin}, which memory does not hold,")
+            file = self._file = self._file or unnamed_file(self, self._origin)
+            require_space(array.nbytes, self._end, file, f"the input of {self._origin}, which memory does not hold,")
             at = self._end
             self._end += array.nbytes
         view = np.ascontiguousarray(array).view(np.uint8).data
@@ -76,9 +73,3 @@ class ArraySpool:
             if not count:
                 raise InputError(f"the temporary copy of {self._origin} ended at byte {at + filled}")
             filled += count
-
-    def _opened(self) -> IO[bytes]:
-        folder = spool_folder(self._origin)
-        file = run_uninterrupted(lambda: tempfile.TemporaryFile(dir=folder), undo=lambda made: made.close())  # noqa: SIM115
-        weakref.finalize(self, file.close)
-        return file

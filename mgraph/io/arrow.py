@@ -20,12 +20,12 @@ from mgraph.errors import InputError, MgraphError, UnknownFormat
 from mgraph.io.arrow_columns import chunked, decoded
 from mgraph.io.checks import check_num_vertices
 from mgraph.io.columns import NO_COLUMNS, Columns, find_columns
+from mgraph.io.input_file import Identity, InputFile, identity, release
 from mgraph.io.parquet import as_end, check_types, declared_in
 from mgraph.io.pieces import edge_piece
 from mgraph.io.pyarrow_module import require_pyarrow
 from mgraph.io.ranges import changed, num_bytes_of, opened
 from mgraph.io.samples import PLACES, bytes_of, largest_of, places
-from mgraph.io.spool import Identity, InputFile, identity, release
 
 PIECE_BYTES = 32 << 20
 # Record batches up to this size are read to estimate the number of rows.

@@ -12,13 +12,11 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 from mgraph.errors import InputError, MgraphError
+from mgraph.io.input_file import InputFile
 from mgraph.io.pyarrow_module import require_pyarrow
-
-if TYPE_CHECKING:
-    from mgraph.io.spool import InputFile
 
 FIRST_BYTES = {
     b"\x1f\x8b": "gzip",

@@ -17,8 +17,8 @@ import numpy as np
 from mgraph.edges import EdgeChunk, EdgeSource, Labels
 from mgraph.errors import InputError
 from mgraph.io.csr_table import CsrTable, check_stored, csr_table
+from mgraph.io.input_file import InputFile
 from mgraph.io.ranges import ColumnPlace, PlainArrays, num_bytes_of, opened
-from mgraph.io.spool import InputFile
 
 MAGIC = b"MGCSR001"
 HEADER = struct.Struct("<8sQQII")

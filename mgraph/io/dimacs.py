@@ -12,9 +12,9 @@ from __future__ import annotations
 from mgraph.edges import Labels
 from mgraph.errors import InputError, UnknownFormat
 from mgraph.io.edge_lines import check_declared_vertices, counts_of, edge_lines, header_lines, wants_weights
+from mgraph.io.input_file import InputFile
 from mgraph.io.lines import placed
 from mgraph.io.parse import LineSyntax
-from mgraph.io.spool import InputFile
 from mgraph.io.text import TextTable
 
 ARCS = ("sp",)

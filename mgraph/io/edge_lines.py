@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from mgraph.errors import UsageError
+from mgraph.io.input_file import InputFile
 from mgraph.io.lines import first_lines, placed, text_begin
 from mgraph.io.parse import LineSyntax
-from mgraph.io.spool import InputFile
 from mgraph.io.text import TextTable
 
 

@@ -13,7 +13,6 @@ from typing import Any
 from mgraph.backends.cpu import available_cores
 from mgraph.edges import EdgeTable
 from mgraph.errors import InputError, UnknownFormat, UsageError
-from mgraph.io import spool
 from mgraph.io.arrow import FEATHER_1, STREAM, read_arrow
 from mgraph.io.arrow import MAGIC as ARROW
 from mgraph.io.checks import as_flag, as_integer, check_base, check_labels
@@ -24,6 +23,7 @@ from mgraph.io.dimacs import read_dimacs
 from mgraph.io.galois import MAGICS, read_galois
 from mgraph.io.gap import read_gap
 from mgraph.io.graph500 import read_graph500, read_graph500_wide
+from mgraph.io.input_file import InputFile, Stdin
 from mgraph.io.konect import HEADER, read_konect
 from mgraph.io.ldbc import read_ldbc
 from mgraph.io.metis import read_metis
@@ -32,6 +32,7 @@ from mgraph.io.npz import read_npz
 from mgraph.io.parquet import read_parquet
 from mgraph.io.paths import input_files, name_of
 from mgraph.io.several import as_one_table
+from mgraph.io.spool import unpacked
 from mgraph.io.text import read_text
 
 
@@ -219,7 +220,7 @@ def _read(path: Any, format: str | None, given: dict[str, Any], ends_only: bool)
     files = input_files(path)
     found, first = _recognized(files[0], format)
 
-    def read(file: spool.InputFile) -> EdgeTable:
+    def read(file: InputFile) -> EdgeTable:
         name, file = (found, first) if file is files[0] else _recognized(file, format)
         if name != found:
             raise InputError(f"{file} is {name}, and {files[0]} is {found}: all files of a graph have one format")
@@ -233,7 +234,7 @@ def _read(path: Any, format: str | None, given: dict[str, Any], ends_only: bool)
     return as_one_table(tables, files, name_of(path, files))
 
 
-def _recognized(file: spool.InputFile, format: str | None) -> tuple[str, spool.InputFile]:
+def _recognized(file: InputFile, format: str | None) -> tuple[str, InputFile]:
     """Return the format of a file, and the file to be read decompressed; first bytes decide before the suffix."""
     name = plain_name(file.name)
     suffix = _suffix(name)
@@ -250,7 +251,7 @@ def _recognized(file: spool.InputFile, format: str | None) -> tuple[str, spool.I
     first = first_bytes(file, kind)
     found = format or _by_name_alone(suffix) or _by_first_bytes(first)
     if found is None:
-        found = "text" if isinstance(file, spool.Stdin) else SUFFIXES.get(suffix)
+        found = "text" if isinstance(file, Stdin) else SUFFIXES.get(suffix)
     if found is None:
         if first[257:262] == b"ustar":
             raise UnknownFormat(f"{file} is a tar archive: unpack it, and read the file of edges in it")
@@ -258,14 +259,14 @@ def _recognized(file: spool.InputFile, format: str | None) -> tuple[str, spool.I
             f"{file} is of no format known by name ({', '.join(SUFFIXES)}) or by its first bytes: name it by format= "
             "(--format)"
         )
-    return found, spool.unpacked(file, kind, is_text=FORMATS[found].is_text, name=name) if kind else file
+    return found, unpacked(file, kind, is_text=FORMATS[found].is_text, name=name) if kind else file
 
 
 def _suffix(name: str) -> str:
     return pathlib.PurePath(name).suffix.lower()
 
 
-def _refuse_other_formats(file: spool.InputFile, suffix: str) -> None:
+def _refuse_other_formats(file: InputFile, suffix: str) -> None:
     """Refuse a file that another library reads, with how."""
     if suffix in REFUSED:
         raise UnknownFormat(f"{file}: {REFUSED[suffix].format(path=str(file))}")

@@ -14,8 +14,8 @@ import struct
 from mgraph.edges import Labels
 from mgraph.errors import InputError, UsageError
 from mgraph.io.csr_table import CsrTable, check_stored, csr_table
+from mgraph.io.input_file import InputFile
 from mgraph.io.ranges import ColumnPlace, PlainArrays, num_bytes_of, opened
-from mgraph.io.spool import InputFile
 
 HEADER = struct.Struct("<QQQQ")
 # The first bytes of a file, by version.

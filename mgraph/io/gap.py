@@ -13,8 +13,8 @@ import struct
 from mgraph.edges import Labels
 from mgraph.errors import InputError
 from mgraph.io.csr_table import CsrTable, check_stored, csr_table
+from mgraph.io.input_file import InputFile
 from mgraph.io.ranges import ColumnPlace, PlainArrays, num_bytes_of, opened
-from mgraph.io.spool import InputFile
 
 HEADER = struct.Struct("<Bqq")
 TARGET_BYTES = 4

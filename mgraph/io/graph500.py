@@ -16,9 +16,10 @@ import numpy as np
 from mgraph.backends.base import Backend
 from mgraph.edges import EdgePiece, Labels
 from mgraph.errors import InputError, UsageError
+from mgraph.io.input_file import InputFile
 from mgraph.io.pieces import edge_piece, edges_of_piece, num_pieces
 from mgraph.io.ranges import num_bytes_of, opened, read_range
-from mgraph.io.spool import InputFile, sibling
+from mgraph.io.spool import sibling
 
 PACKED = np.dtype([("source", "<u4"), ("target", "<u4"), ("source_high", "<i2"), ("target_high", "<i2")])
 WIDE = np.dtype([("source", "<i8"), ("target", "<i8")])

@@ -16,8 +16,8 @@ from mgraph.edges import Labels
 from mgraph.errors import InputError, UnknownFormat
 from mgraph.io.checks import check_num_vertices
 from mgraph.io.edge_lines import edge_lines, header_lines, wants_weights
+from mgraph.io.input_file import InputFile
 from mgraph.io.parse import LineSyntax
-from mgraph.io.spool import InputFile
 from mgraph.io.text import TextTable
 
 DIRECTED = {"sym": False, "asym": True}

@@ -17,10 +17,11 @@ from mgraph.io import adjacency
 from mgraph.io.adjacency import parse_rows
 from mgraph.io.checks import check_num_vertices
 from mgraph.io.edge_lines import edge_lines, header_lines, wants_weights
+from mgraph.io.input_file import InputFile, release
 from mgraph.io.lines import MAX_LINE_BYTES, line_of, placed, text_begin
 from mgraph.io.metis import bytes_of, piece_begins
 from mgraph.io.parse import LineSyntax
-from mgraph.io.spool import InputFile, release, sibling
+from mgraph.io.spool import sibling
 from mgraph.io.text import TextTable
 
 NO_LIMIT = 1 << 62

@@ -9,13 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 from mgraph.errors import InputError
 from mgraph.formatting import readable_bytes
-
-if TYPE_CHECKING:
-    from mgraph.io.ranges import InputFile
+from mgraph.io.input_file import InputFile
 
 # With the end of the line. An edge is shorter than 100 bytes, but comments may be long, and unread columns many.
 MAX_LINE_BYTES = 1 << 20

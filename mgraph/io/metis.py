@@ -26,9 +26,9 @@ from mgraph.errors import InputError
 from mgraph.io import adjacency
 from mgraph.io.adjacency import NO_WEIGHT, NOT_A_NUMBER, TOO_FEW, TOO_MANY
 from mgraph.io.csr_table import check_stored
+from mgraph.io.input_file import InputFile, release
 from mgraph.io.lines import MAX_LINE_BYTES, BadLine, line_of, placing_errors, text_begin
 from mgraph.io.ranges import num_bytes_of, opened, read_range
-from mgraph.io.spool import InputFile, release
 
 PIECE_BYTES = 16 << 20
 SEEK_BYTES = 1 << 16

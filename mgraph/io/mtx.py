@@ -15,8 +15,8 @@ from mgraph.backends.base import Backend
 from mgraph.edges import EdgePiece, Labels
 from mgraph.errors import InputError, UnknownFormat, UsageError
 from mgraph.io.edge_lines import check_declared_vertices, edge_lines, header_lines, wants_weights
+from mgraph.io.input_file import InputFile
 from mgraph.io.parse import LineSyntax
-from mgraph.io.spool import InputFile
 from mgraph.io.text import TextTable
 
 BANNER = "%%MatrixMarket"

@@ -14,9 +14,9 @@ from mgraph.edges import EdgePiece, EdgeTable, Labels
 from mgraph.errors import InputError, UsageError
 from mgraph.io.archive import Archive, NpzArray, NpzArrays, open_archive
 from mgraph.io.checks import as_ids, as_weights, check_num_vertices
+from mgraph.io.input_file import InputFile
 from mgraph.io.pieces import edge_piece, edges_of_piece, num_pieces
 from mgraph.io.scipy_npz import scipy_table
-from mgraph.io.spool import InputFile
 
 
 @dataclass(frozen=True)

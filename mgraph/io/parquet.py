@@ -28,10 +28,10 @@ from mgraph.io.arrow_columns import (
 )
 from mgraph.io.checks import as_weights, check_num_vertices, check_weights
 from mgraph.io.columns import NO_COLUMNS, Columns, find_columns
+from mgraph.io.input_file import Identity, InputFile, identity, release
 from mgraph.io.pyarrow_module import require_pyarrow
 from mgraph.io.ranges import changed
 from mgraph.io.samples import ROWS, bytes_of, places
-from mgraph.io.spool import Identity, InputFile, identity, release
 from mgraph.labels.strings import Strings
 
 # Some rows of a column are read in parts of this size.

@@ -10,9 +10,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from mgraph.errors import InputError, UsageError
-from mgraph.io import spool
 from mgraph.io.compression import plain_name
+from mgraph.io.input_file import InputFile
 from mgraph.io.remote import can_read_ranges, is_url, remote_files
+from mgraph.io.spool import downloaded, spooled_stdin
 
 # Files that belong to another one of the same stem, or name, beside them.
 COMPANIONS = {".v": ".e", ".properties": ".e"}
@@ -21,7 +22,7 @@ APPENDED = ".weights"
 SAVED = "mgraph.json"
 
 
-def input_files(path: Any) -> list[spool.InputFile]:
+def input_files(path: Any) -> list[InputFile]:
     """Return the files that a path, or a list of them, means; of a folder or glob sorted by name."""
     if isinstance(path, (str, os.PathLike)):
         return _files(path)
@@ -37,12 +38,12 @@ def input_files(path: Any) -> list[spool.InputFile]:
     return [file for part in parts for file in _files(part)]
 
 
-def _files(path: str | os.PathLike[str]) -> list[spool.InputFile]:
+def _files(path: str | os.PathLike[str]) -> list[InputFile]:
     text = os.fspath(path)
     if text == "-":
-        return [spool.spooled_stdin()]
+        return [spooled_stdin()]
     if is_url(text):
-        return [file if can_read_ranges(file) else spool.downloaded(file) for file in remote_files(text)]
+        return [file if can_read_ranges(file) else downloaded(file) for file in remote_files(text)]
     local = pathlib.Path(text).expanduser().absolute()
     if local.is_file():
         return [local]
@@ -56,7 +57,7 @@ def _files(path: str | os.PathLike[str]) -> list[spool.InputFile]:
     raise InputError(f"{local}: no such file{hint}")
 
 
-def name_of(path: Any, files: list[spool.InputFile]) -> str | None:
+def name_of(path: Any, files: list[InputFile]) -> str | None:
     """Return the name of the folder that a path means, or in which its pattern finds files; None for files."""
     if not isinstance(path, (str, os.PathLike)):
         return None
@@ -68,7 +69,7 @@ def name_of(path: Any, files: list[spool.InputFile]) -> str | None:
     return whole.parent.name if re.search(r"[*?\[]", whole.name) else whole.name
 
 
-def _in_folder(folder: pathlib.Path) -> list[spool.InputFile]:
+def _in_folder(folder: pathlib.Path) -> list[InputFile]:
     """Return the files of a folder as Spark and Dask write one: hidden ones and marks such as _SUCCESS are skipped."""
     if (folder / SAVED).is_file():
         raise InputError(f"{folder} is a saved graph: mg.load({str(folder)!r}) reads it")
@@ -80,7 +81,7 @@ def _in_folder(folder: pathlib.Path) -> list[spool.InputFile]:
     return _without_companions(entries)
 
 
-def _matching(pattern: pathlib.Path) -> list[spool.InputFile]:
+def _matching(pattern: pathlib.Path) -> list[InputFile]:
     found = [pathlib.Path(name) for name in sorted(glob.glob(str(pattern), recursive=True))]
     files = [path for path in found if path.is_file() and not path.name.startswith("_")]
     if not files:
@@ -88,7 +89,7 @@ def _matching(pattern: pathlib.Path) -> list[spool.InputFile]:
     return _without_companions(files)
 
 
-def _without_companions(paths: list[pathlib.Path]) -> list[spool.InputFile]:
+def _without_companions(paths: list[pathlib.Path]) -> list[InputFile]:
     """Leave out files that the reader of another one reads, and empty ones beside others."""
     names = {plain_name(str(path)) for path in paths}
     kept = []

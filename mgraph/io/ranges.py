@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from mgraph.errors import InputError
-from mgraph.io.spool import InputFile
+from mgraph.io.input_file import InputFile
 
 # Bytes checked at a time.
 PIECE_BYTES = 16 << 20

@@ -13,14 +13,14 @@ import numpy as np
 from mgraph.backends.base import Backend
 from mgraph.edges import EdgePiece, Labels
 from mgraph.errors import InputError, UsageError
-from mgraph.io import parse, spool
+from mgraph.io import parse
 from mgraph.io.checks import check_num_vertices
 from mgraph.io.columns import NO_COLUMNS, Columns
 from mgraph.io.device_text import parsed_on_device
+from mgraph.io.input_file import InputFile, release
 from mgraph.io.line_pieces import LineEdges, parsed
 from mgraph.io.lines import MAX_LINE_BYTES, SEEK_BYTES, TOO_LONG, BadLine, line_of, placed, placing_errors
 from mgraph.io.parse import PADDING, LineSyntax, nth_edge
-from mgraph.io.ranges import InputFile
 from mgraph.io.text_layout import find_layout
 from mgraph.labels.strings import Strings
 
@@ -116,7 +116,7 @@ class TextTable:
 
     def release(self) -> None:
         """Delete the decompressed copy; the next piece makes another."""
-        spool.release(self.path)
+        release(self.path)
 
 
 def _expected(table: TextTable) -> tuple[int, int | None, int | None]:

@@ -15,9 +15,9 @@ import numpy as np
 from mgraph.errors import InputError, UsageError
 from mgraph.formatting import counted
 from mgraph.io.columns import Columns, find_columns, listed, names_ends
+from mgraph.io.input_file import InputFile
 from mgraph.io.lines import first_lines, placed, text_begin
 from mgraph.io.parse import OK, PADDING, LineSyntax, after_blanks, next_field
-from mgraph.io.ranges import InputFile
 
 INTEGER = re.compile(r"[+-]?\d+")
 DIGITS = re.compile(r"[\"+-]?\d")

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from mgraph.errors import InputError, MgraphError, UsageError
 from mgraph.io.remote import file_system
-from mgraph.io.spool import spool_folder
+from mgraph.io.temporary import spool_folder
 
 
 @contextlib.contextmanager
