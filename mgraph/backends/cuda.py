@@ -17,7 +17,7 @@ import cupy
 import numpy as np
 from cupy.cuda import alloc, driver, get_current_stream, runtime
 
-from mgraph.backends import peer_memory
+from mgraph.backends import cuda_ipc
 from mgraph.backends.base import LIMITS, Allocated, Bound, PersistentBackend
 from mgraph.backends.compile_clock import CLOCK, say_once
 from mgraph.backends.copies import BLOCK_BYTES, LEAST_DOWNLOAD_BYTES, LEAST_UPLOAD_BYTES, download, upload
@@ -281,11 +281,11 @@ class CudaBackend(PersistentBackend):
         return self._host_words
 
     def share(self, num_bytes: int) -> tuple[Array, bytes]:
-        array = peer_memory.allocate(num_bytes)
-        return array, peer_memory.name_of(array)
+        array = cuda_ipc.allocate(num_bytes)
+        return array, cuda_ipc.name_of(array)
 
     def reach(self, name: bytes, num_bytes: int) -> int | None:
-        return peer_memory.reach(name)
+        return cuda_ipc.reach(name)
 
     def leave(self, addresses: list[int]) -> None:
         with cupy.cuda.Device(self.device):

@@ -15,7 +15,7 @@ import numpy as np
 from mgraph.backends.base import Backend
 from mgraph.edges import EdgePiece, Labels
 from mgraph.errors import InputError, UsageError
-from mgraph.io.arrays import check_ends_of_indptr, check_rising, sources_of_arcs
+from mgraph.io.indptr import check_ends_of_indptr, check_rising, sources_of_arcs
 from mgraph.io.pieces import edge_piece, edges_of_piece, native, num_pieces
 from mgraph.io.ranges import PIECE_BYTES, ReadValues, StoredArrays, changed
 from mgraph.partition import chunk_range

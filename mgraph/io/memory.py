@@ -11,9 +11,9 @@ import numpy as np
 from mgraph.backends.base import Backend
 from mgraph.edges import EdgePiece, Labels
 from mgraph.errors import InputError, UsageError
-from mgraph.io.arrays import check_indptr
 from mgraph.io.checks import as_flag, as_ids, check_base, check_labels, check_num_vertices, refuse_lazy
 from mgraph.io.device import DeviceColumn, on_host
+from mgraph.io.indptr import check_indptr
 from mgraph.io.memory_columns import MemoryColumn, RowColumn, estimated_bytes, ids_column, weights_column, weights_of
 from mgraph.partition import chunk_range
 

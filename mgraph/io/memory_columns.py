@@ -15,10 +15,10 @@ import numpy as np
 from mgraph.backends.base import Backend
 from mgraph.backends.cpu import CpuBackend
 from mgraph.errors import InputError
-from mgraph.io.arrays import sources_of_arcs
 from mgraph.io.arrow_columns import arrow_column, is_arrow
 from mgraph.io.checks import as_weights, check_weights, refuse_lazy, refuse_masked, weights_dtype
 from mgraph.io.device import DeviceColumn, borrowed
+from mgraph.io.indptr import sources_of_arcs
 from mgraph.io.samples import ROWS, bytes_of, places
 from mgraph.labels.strings import Strings
 from mgraph.types import Array

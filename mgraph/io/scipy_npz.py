@@ -15,9 +15,9 @@ from mgraph.backends.base import Backend
 from mgraph.edges import EdgePiece, EdgeTable, Labels
 from mgraph.errors import InputError, UsageError
 from mgraph.io.archive import Archive, NpzArray, NpzArrays
-from mgraph.io.arrays import check_indptr, sources_of_arcs
 from mgraph.io.checks import as_weights, check_ids
 from mgraph.io.csr_table import CsrTable, check_stored, csr_table
+from mgraph.io.indptr import check_indptr, sources_of_arcs
 from mgraph.io.pieces import edge_piece, edges_of_piece, native, num_pieces
 
 Read = Callable[[str, int, int], np.ndarray]

@@ -70,7 +70,7 @@ PLACES = (
     # Its module imports CuPy, so other modules import it in functions that run only with a GPU.
     Place("mgraph.backends.cuda", ("backends/", "cli/doctor.py"), in_functions=True),
     Place("mgraph.backends.copies", ("backends/cuda.py",)),
-    Place("mgraph.backends.peer_memory", ("backends/cuda.py",)),
+    Place("mgraph.backends.cuda_ipc", ("backends/cuda.py",)),
 )
 # Libraries that `import mgraph` must not load.
 HEAVY = ("cupy", "dask", "distributed", "numba", "scipy")

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mgraph.algorithms.bfs.multi_source_kernels import levels_of_root, merge_words, pull_words, push_words, settle_words
-from mgraph.algorithms.common.exchange import send_to_owners
+from mgraph.algorithms.common.send_to_owners import send_to_owners
 from mgraph.algorithms.common.traversal import Trace
 from mgraph.algorithms.derived import IN_ROWS
 from mgraph.algorithms.variant import GraphSizes, Variant

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mgraph.algorithms.bfs.step_kernels import mark_bits, merge_parents, pull_level, push_level, settle_level
-from mgraph.algorithms.common.exchange import send_to_owners
+from mgraph.algorithms.common.send_to_owners import send_to_owners
 from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.derived import IN_ROWS
 from mgraph.algorithms.variant import GraphSizes, Variant

@@ -23,7 +23,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mgraph.algorithms.common.dtype_ladder import searched_bytes
-from mgraph.algorithms.common.exchange import send_to_owners
+from mgraph.algorithms.common.send_to_owners import send_to_owners
 from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.sssp.near_far_kernels import (
     clear_marks,

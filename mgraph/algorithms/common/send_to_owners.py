@@ -1,4 +1,4 @@
-"""The exchange of a sparse superstep: changed values are sent to their vertices' owners."""
+"""Send the changed values of a sparse superstep to the owners of their vertices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Device memory that kernels of other processes on this host access, through CUDA IPC.
+"""Map device memory of other processes on this host, which kernels then access, through CUDA IPC.
 
 A handle names a whole allocation, so that shared memory is allocated outside of CuPy's pool. Two GPUs share memory
 only if each supports atomics in the other's memory: NVLink does, PCIe does not.
