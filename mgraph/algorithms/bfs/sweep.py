@@ -1,4 +1,4 @@
-"""Breadth-first search by sweeps, the papers' method (Kolganov) on many ranks.
+"""Breadth-first search by sweeps over edge blocks (Kolganov), on any number of ranks.
 
     level of the sources = 0, of all others = unreached
     for i = 0, 1, 2, ...

@@ -1,4 +1,4 @@
-"""Find shortest paths by sweeps, the papers' variant (Kolganov; Bellman and Ford), on many ranks.
+"""Find shortest paths by sweeps over edge blocks (Kolganov; Bellman and Ford), on any number of ranks.
 
     distance of the sources = 0, of all others = infinity
     repeat:
