@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from typing import Any, overload
 
 import numpy as np
@@ -12,8 +13,10 @@ from mgraph.api.columns import Column
 from mgraph.api.degrees import degrees
 from mgraph.api.graph import Graph, Stored, require_graph
 from mgraph.api.labels import Vertices, names_of
+from mgraph.api.progress_bar import shown
 from mgraph.api.traversal import as_roots, bfs, sssp, state_dtype
 from mgraph.api.traversal_results import Traversed
+from mgraph.backends.progress import Phase
 from mgraph.errors import UsageError
 from mgraph.io.checks import as_flag
 from mgraph.rank_jobs.eccentricity import Bounded, Goal, begin_bounds, keep_eccentricities, tighten
@@ -78,8 +81,10 @@ def eccentricity(g: Graph, vertices: Any = None, *, weighted: bool | None = None
     require_graph(g)
     if vertices is not None:
         roots = as_roots(g, vertices)
-        searches = Searches(g, weighted)
-        values = {root.ids: searches.eccentricity_of(root) for root in dict.fromkeys(roots)}
+        distinct = dict.fromkeys(roots)
+        searches = Searches(g, weighted, len(distinct))
+        with searches.shown():
+            values = {root.ids: searches.eccentricity_of(root) for root in distinct}
         return np.array([values[root.ids] for root in roots], searches.dtype)
     with bounded(g, weighted) as bounds:
         bounds.narrow("all")
@@ -148,18 +153,29 @@ def radius(g: Graph, *, weighted: bool | None = None) -> int | float:
 
 
 class Searches:
-    """Searches of a graph from one vertex each, that must reach all others."""
+    """Searches of a graph from one vertex each, that must reach all others.
 
-    def __init__(self, g: Graph, weighted: bool | None) -> None:
+    Attributes
+    ----------
+    counted
+        The searches until now, shown in a bar; of a directed graph two may count as one.
+    """
+
+    def __init__(self, g: Graph, weighted: bool | None, total: int = 0) -> None:
         require_graph(g)
         g._require_rows("eccentricity")
         if not g.num_vertices:
             raise UsageError(f"{g.name} has no vertex, and no eccentricity")
         self.graph = g
+        self.counted = Phase("", total, "searches")
         self.weighted = g.info.weight_dtype is not None if weighted is None else as_flag(weighted, "weighted")
         self.dtype = user_dtype(state_dtype(g.info)) if self.weighted else LEVEL
         if g.info.num_isolated and g.num_vertices > 1:
             raise self.not_connected("it has isolated vertices")
+
+    def shown(self) -> AbstractContextManager[None]:
+        """Show in the block how many searches there have been."""
+        return shown(f"eccentricities of {self.graph.name}", self.graph.cluster, self.counted)
 
     def search(self, g: Graph, source: Any) -> Traversed:
         """Return the distances from a vertex, all of them finite."""
@@ -172,6 +188,7 @@ class Searches:
     def eccentricity_of(self, vertex: Vertices) -> Any:
         """Return the eccentricity of one vertex."""
         with self.search(self.graph, vertex.names[0]) as found:
+            self.counted.step()
             return found.distances.max()
 
     def not_connected(self, why: str) -> NotConnectedError:
@@ -185,24 +202,22 @@ class Searches:
 
 
 class Bounds(Searches):
-    """Bounds of the eccentricities of all vertices, on the ranks; each search tightens them.
-
-    Attributes
-    ----------
-    num_searches
-        The searches until now; in a directed graph each is one along the arcs, and one against them.
-    """
+    """Bounds of the eccentricities of all vertices, on the ranks; each search tightens them."""
 
     def __init__(self, g: Graph, weighted: bool | None, back: Graph) -> None:
         super().__init__(g, weighted)
         self.back = back
-        self.num_searches = 0
         self.kept = Stored(g)
         self.slack = slack_of(self.dtype, g.num_vertices)
         counts = degrees(g)
         wide = np.dtype(np.float64 if self.dtype.kind == "f" else np.int64)
         counts._stored.run(begin_bounds, self.kept.key, wide)
         self.first = counts.argmax()
+
+    @property
+    def num_searches(self) -> int:
+        """The searches until now; in a directed graph each is one along the arcs, and one against them."""
+        return self.counted.done
 
     def narrow(self, goal: Goal) -> int | float:
         """Search until the goal is known; return it. The goal `all` is the diameter and all eccentricities."""
@@ -226,7 +241,7 @@ class Bounds(Searches):
             self.search(self.back, source).close()
         for step in range(SWEEPS):
             # In a directed graph along the arcs and against them by turns: both find distances of two vertices.
-            self.num_searches += 1
+            self.counted.step()
             with self.search(self.back if step % 2 else self.graph, source) as found:
                 best = max(best, found.distances.max().item())
                 source = found.distances.argmax()
@@ -244,7 +259,7 @@ class Bounds(Searches):
             back = away
             if self.graph.info.directed:
                 back = searches.enter_context(self.search(self.back, source))
-            self.num_searches += 1
+            self.counted.step()
             keys = away._stored.key, back._stored.key
             (vertex,) = away._spec.sources
             return self.kept.run(tighten, keys, vertex, self.slack, goal, by_high)
@@ -260,9 +275,11 @@ def bounded(g: Graph, weighted: bool | None) -> Iterator[Bounds]:
     with contextlib.ExitStack() as stack:
         if g.info.directed:
             g._require_rows("eccentricity")
-            yield Bounds(g, weighted, stack.enter_context(g.reversed()))
+            bounds = Bounds(g, weighted, stack.enter_context(g.reversed()))
         else:
-            yield Bounds(g, weighted, g)
+            bounds = Bounds(g, weighted, g)
+        with bounds.shown():
+            yield bounds
 
 
 def slack_of(dtype: np.dtype, num_vertices: int) -> float | None:

@@ -252,8 +252,7 @@ class Graph:
         token = secrets.token_hex(8)
         replace = as_flag(overwrite, "overwrite")
         try:
-            with shown(f"saving {self.name}", self.cluster):
-                saved = self._run(save_part, (), folder, token, replace)
+            saved = self._run(save_part, (), folder, token, replace)
             parts, facts = zip(*saved, strict=True)
             manifest = manifest_text(self.name, self.info, facts[0], list(parts))
             self.cluster.run(finish_save, folder, token, manifest, replace)
@@ -266,13 +265,14 @@ class Graph:
         """Run a job that stores nothing."""
         return self._run(job, (), *args)
 
-    def _run(self, job: Callable[..., Any], stored: Sequence[Stored], *args: Any) -> list[Any]:
-        """Run a job that stores its results on the ranks as `stored`.
+    def _run(self, job: Callable[..., Any], stored: Sequence[Stored], *args: Any, doing: str = "") -> list[Any]:
+        """Run a job that stores its results on the ranks as `stored`, and show it as `doing`.
 
         Free these if it fails.
         """
         try:
-            return self.cluster.run_on_stored(job, self._key, *args)
+            with shown(f"{doing or words_of(job)} of {self.name}", self.cluster):
+                return self.cluster.run_on_stored(job, self._key, *args)
         except BaseException as error:
             for result in stored:
                 result.close()
@@ -345,8 +345,10 @@ class Stored:
     def run(self, job: Any, *args: Any) -> list:
         """Run a job on what the ranks store of this result."""
         self.require_open()
+        cluster = self.graph.cluster
         try:
-            return self.graph.cluster.run_on_stored(job, self.key, *args)
+            with shown(f"{words_of(job)} of {self.graph.name}", cluster):
+                return cluster.run_on_stored(job, self.key, *args)
         except GraphClosed as error:
             raise GraphClosed(
                 f"this result about {self.graph.name}, or the graph, is not on its ranks any more: it was closed, or "
@@ -387,6 +389,11 @@ def as_vertices(info: GraphInfo, run: Run, given: Iterable[Any], what: str) -> V
         return vertices_of_labels(info, run, given, what)
     ids = check_vertices(info.num_vertices, given, what)
     return Vertices(ids, ids)
+
+
+def words_of(job: Callable[..., Any]) -> str:
+    """Return in words what a job does, by its name."""
+    return job.__name__.replace("_", " ")
 
 
 def making(edges: EdgeSource | EdgeTable | StoredGraph) -> str:

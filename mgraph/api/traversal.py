@@ -80,7 +80,7 @@ def bfs(
     """
     spec = bfs_spec(g, as_sources(g, source), depth_limit, return_predecessors, method)
     stored = Stored(g)
-    by_rank = g._run(traverse, [stored], [stored.key], [spec])
+    by_rank = g._run(traverse, [stored], [stored.key], [spec], doing=spec.algorithm)
     return _traversed(stored, spec, method, [part for (part,) in by_rank])
 
 
@@ -166,7 +166,7 @@ def sssp(
     """
     spec = sssp_spec(g, as_sources(g, source), cutoff, return_predecessors, method)
     stored = Stored(g)
-    by_rank = g._run(traverse, [stored], [stored.key], [spec])
+    by_rank = g._run(traverse, [stored], [stored.key], [spec], doing=spec.algorithm)
     return _traversed(stored, spec, method, [part for (part,) in by_rank])
 
 
@@ -326,7 +326,7 @@ def refuse_method(cluster: Cluster, algorithm: str, method: str) -> None:
 def _traverse_many(g: Graph, specs: list[TraversalSpec], requested: str) -> TraversedMany:
     """Run several traversals under one lease."""
     stored = [Stored(g) for _ in specs]
-    by_rank = g._run(traverse, stored, [one.key for one in stored], specs)
+    by_rank = g._run(traverse, stored, [one.key for one in stored], specs, doing=specs[0].algorithm)
     of_searches = zip(stored, specs, zip(*by_rank, strict=True), strict=True)
     return TraversedMany([_traversed(one, spec, requested, parts) for one, spec, parts in of_searches])
 

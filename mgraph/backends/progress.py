@@ -5,11 +5,14 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar
 
 Item = TypeVar("Item")
 
 
+@dataclass(eq=False)
 class Phase:
     """A loop of a job.
 
@@ -27,14 +30,17 @@ class Phase:
         When it began, by `time.monotonic()`.
     """
 
-    def __init__(self, name: str, total: int = 0, unit: str = "", per_step: float = 1.0) -> None:
-        self.name = name
-        self.total = total
-        self.unit = unit
-        self.per_step = per_step
-        self.done = 0
-        self.began = time.monotonic()
-        self._numbers = itertools.count(1)
+    name: str
+    total: int = 0
+    unit: str = ""
+    per_step: float = 1.0
+    done: int = 0
+    began: float = field(default_factory=time.monotonic)
+    _numbers: Iterator[int] = field(default_factory=partial(itertools.count, 1), init=False, repr=False)
+
+    def advance(self, steps: int) -> None:
+        """Count some steps that are over; one thread alone may call this."""
+        self.done += steps
 
     def step(self) -> None:
         """Count a step that is over; several threads may call this."""

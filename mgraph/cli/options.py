@@ -218,20 +218,21 @@ def progress(quiet: bool) -> Iterator[Callable[[str], None]]:
             yield lambda line: None
         return
     with bar() as drawn:
-        heads: dict[str, Phase] = {}
+        heads: dict[str, Phase | None] = {}
 
         def show(line: str) -> None:
             # "bfs 3 of 64" is printed once, as "bfs"; a bar has two steps behind it.
             counted = re.fullmatch(r"(\S+) (\d+) of (\d+)", line)
             head = counted[1] if counted else line
             if head not in heads:
-                heads[head] = Phase("", int(counted[3]) if counted else 0, "searches")
+                heads[head] = Phase("", int(counted[3]), "searches") if counted else None
                 if drawn is None and not is_terminal():
                     click.echo(head, err=True)
             if drawn is not None:
-                heads[head].done = int(counted[2]) - 1 if counted else 0
                 drawn.headline = line
-                drawn.own = heads[head]
+                drawn.own = own = heads[head]
+                if counted and own:
+                    own.done = int(counted[2]) - 1
 
         yield show
 

@@ -160,9 +160,9 @@ class Cluster(ABC):
         """Return a handle that forgets the key when it is called, or when the owner is collected."""
         return weakref.finalize(owner, self.forget, key)
 
-    def phase(self) -> Phase | None:
-        """Return what rank 0 is doing, or did last; None where this process does not know it."""
-        return None
+    @abstractmethod
+    def watch(self) -> Callable[[], Phase | None]:
+        """Return a function that returns what rank 0 does from now on, None while that is unknown; it never waits."""
 
     @property
     @abstractmethod

@@ -21,6 +21,7 @@ from distributed import Client, Future, KilledWorker, as_completed
 from distributed.client import ClosedClientError
 from distributed.protocol import pickle
 
+from mgraph.backends.progress import Phase
 from mgraph.cluster.base import (
     ERROR_WAIT_S,
     Cluster,
@@ -34,6 +35,7 @@ from mgraph.cluster.base import (
 )
 from mgraph.cluster.messages import PLUGIN, Ticket, rank_key
 from mgraph.cluster.scheduler_plugin import GangPlugin
+from mgraph.cluster.watch import Watch
 from mgraph.cluster.worker_plugin import call_rank
 from mgraph.errors import ClusterError, CommAborted, UsageError
 from mgraph.signals import run_uninterrupted
@@ -126,6 +128,9 @@ class DaskCluster(Cluster):
     def forget(self, key: str) -> None:
         # The scheduler receives a client's messages in order, so that a later call does not find the key.
         _send(self._pid, self.client, {"op": "mgraph-forget", "session": self._session, "key": key})
+
+    def watch(self) -> Callable[[], Phase | None]:
+        return Watch(self.client, self._session)
 
     @property
     def closed(self) -> bool:

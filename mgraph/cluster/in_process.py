@@ -130,8 +130,14 @@ class InProcessCluster(Cluster):
     def hold(self, owner: object, key: str) -> Hold:
         return KeyHold(owner, self._threads, key)
 
-    def phase(self) -> Phase | None:
-        return next((backend.phase for backend in self._threads.backends), None)
+    def watch(self) -> Callable[[], Phase | None]:
+        backend = self._threads.backends[0]
+        earlier = backend.phase
+
+        def watched() -> Phase | None:
+            return None if backend.phase is earlier else backend.phase
+
+        return watched
 
     @property
     def closed(self) -> bool:

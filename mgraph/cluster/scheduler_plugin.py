@@ -77,6 +77,7 @@ class GangPlugin(SchedulerPlugin):
             "mgraph_lease": self.lease,
             "mgraph_rendezvous": self.rendezvous,
             "mgraph_failure_cause": self.failure_cause,
+            "mgraph_phase": self.phase,
         }
         scheduler.stream_handlers |= {
             "mgraph-end": self.end,
@@ -174,6 +175,14 @@ class GangPlugin(SchedulerPlugin):
             await asyncio.wait((call.gang.lost,), timeout=timeout_s)
             if loss := self._loss_of(call):
                 raise loss
+
+    @_return_errors
+    async def phase(self, session: str) -> tuple | None:
+        """Ask rank 0 of a session what it does: a client shows it."""
+        owner = self._sessions.get(session)
+        if owner is None or owner.gang is None:
+            return None
+        return await self._scheduler.rpc(owner.gang.workers[0]).mgraph_phase(gang=owner.gang.name, session=session)
 
     # Handlers of stream messages: the client does not wait.
 

@@ -24,6 +24,7 @@ from mgraph.cluster.devices import cuda_is_installed, visible_gpus
 from mgraph.cluster.log import log_beside_dask, log_of
 from mgraph.cluster.messages import PLUGIN, Ticket
 from mgraph.cluster.network import open_network, process_token
+from mgraph.cluster.watch import SeenCall
 from mgraph.cluster.worker_memory import free_of_worker, ranks_of_process
 from mgraph.comm.base import Communicator
 from mgraph.errors import CommAborted, MgraphError
@@ -83,6 +84,7 @@ class RankPlugin(WorkerPlugin):
         # By gang, for all gangs that the scheduler has announced and not dropped: late tasks of others are refused.
         self._networks: dict[str, _Network] = {}
         self._backends: dict[tuple[str, int, int], Backend] = {}
+        self._seen = SeenCall()
         self._lock = threading.Lock()
         # One thread, since the function of an aborted call may still run when the next task arrives.
         worker.executors[PLUGIN] = ThreadPoolExecutor(1, thread_name_prefix="mgraph-rank")
@@ -94,6 +96,7 @@ class RankPlugin(WorkerPlugin):
             "mgraph-forget": self._forget,
             "mgraph-waiting": self._report_waiting,
         }
+        worker.handlers["mgraph_phase"] = self._seen.report
         gpus = visible_gpus() if cuda_is_installed() else []
         await worker.scheduler.mgraph_register_worker(
             worker=worker.address,
@@ -122,7 +125,7 @@ class RankPlugin(WorkerPlugin):
         backend = self._backend(ticket, index)
         log = log_of(index, function.__name__)
         log.debug("begins on %s", self._worker.address)
-        with objects.transaction():
+        with self._seen.call_of(ticket, backend), objects.transaction():
             result = function(Rank(index, ticket.size, network.comm, backend, objects), *part, *args)
             # A program on a stream that an abort freed continues with garbage, and must not store it. An abort marks
             # the network first. If it does so before this check, the transaction drops the objects of the call; if

@@ -9,7 +9,7 @@ from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.variant import TraversalSpec, require_variant
 from mgraph.algorithms.variants import MULTI_SOURCE
 from mgraph.cluster.base import Rank
-from mgraph.rank_jobs.traversal import store_traversal
+from mgraph.rank_jobs.traversal import counted_searches, store_traversal
 from mgraph.shard.shard import Shard
 from mgraph.shard.user_ids import positions_of
 from mgraph.types import LEVEL
@@ -24,10 +24,10 @@ def search_all_roots(
     """
     shard: Shard = rank.objects[graph].for_call(rank.comm)
     comm = rank.comm
-    trace = Trace(rank.backend, rank.comm)
+    trace = Trace(rank.backend, rank.comm, shows=len(batches) == 1)
     with trace.phase("prepare"):
         variant = require_variant(MULTI_SOURCE, shard, comm, LEVEL)
-    for key, roots in zip(keys, batches, strict=True):
+    for key, roots in zip(keys, counted_searches(rank, "bfs", batches), strict=True):
         positions = positions_of(shard, comm, roots)
         with trace.phase("traverse"):
             rank.objects[key] = variant.run(

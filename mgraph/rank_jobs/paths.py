@@ -7,7 +7,7 @@ from typing import Any
 from mgraph.algorithms.variant import TraversalSpec
 from mgraph.cluster.base import Rank
 from mgraph.io.output_tables import Values
-from mgraph.rank_jobs.traversal import StoredTraversal, follow, traverse
+from mgraph.rank_jobs.traversal import StoredTraversal, counted_searches, follow, traverse
 
 # The key of the search that is followed; it is not kept.
 _KEY = "search for paths"
@@ -18,11 +18,12 @@ def find_paths(rank: Rank, graph: str, specs: list[TraversalSpec]) -> list[list[
 
     A path is None if the search has no predecessors.
     """
-    return [_paths_of(rank, graph, spec) for spec in specs]
+    counted = counted_searches(rank, specs[0].algorithm, specs)
+    return [_paths_of(rank, graph, spec, is_one_of_many=len(specs) > 1) for spec in counted]
 
 
-def _paths_of(rank: Rank, graph: str, spec: TraversalSpec) -> list[tuple[Any, Values | None]]:
-    traverse(rank, graph, [_KEY], [spec])
+def _paths_of(rank: Rank, graph: str, spec: TraversalSpec, *, is_one_of_many: bool) -> list[tuple[Any, Values | None]]:
+    traverse(rank, graph, [_KEY], [spec], is_one_of_many=is_one_of_many)
     result: StoredTraversal = rank.objects[_KEY]
     distances = result.columns["distances"]
     found = []

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.predecessors.rows import find_roots
 from mgraph.algorithms.run_variant import connected, find_tree, prepare, search
 from mgraph.algorithms.variant import TraversalSpec
+from mgraph.backends.progress import Phase
 from mgraph.backends.totals import total
 from mgraph.cluster.base import Rank
 from mgraph.comm.base import Communicator
@@ -23,6 +25,8 @@ from mgraph.shard.user_ids import positions_of, tree_of_users
 from mgraph.types import unreached_of
 from mgraph.validation.traversal import Violation, has_overflow, may_overflow, validate_traversal
 
+Search = TypeVar("Search")
+
 
 @dataclass
 class StoredTraversal(StoredColumns):
@@ -32,13 +36,19 @@ class StoredTraversal(StoredColumns):
     traversal: Traversal
 
 
-def traverse(rank: Rank, graph: str, keys: list[str], specs: list[TraversalSpec]) -> list[dict[str, Any]]:
-    """Run each traversal; store the results as `keys` and return this rank's stats."""
+def traverse(
+    rank: Rank, graph: str, keys: list[str], specs: list[TraversalSpec], *, is_one_of_many: bool = False
+) -> list[dict[str, Any]]:
+    """Run each traversal; store the results as `keys` and return this rank's stats.
+
+    A traversal that is one of many, here or of the caller, is counted and does not show its own phases.
+    """
     shard: Shard = rank.objects[graph].for_call(rank.comm)
     comm = rank.comm
+    shows = len(specs) == 1 and not is_one_of_many
     parts = []
-    for key, spec in zip(keys, specs, strict=True):
-        trace = Trace(rank.backend, comm)
+    for key, spec in zip(keys, counted_searches(rank, specs[0].algorithm, specs), strict=True):
+        trace = Trace(rank.backend, comm, shows)
         with trace.phase("prepare"):
             prepared = prepare(shard, comm, spec)
             if comm.size > 1:
@@ -51,6 +61,14 @@ def traverse(rank: Rank, graph: str, keys: list[str], specs: list[TraversalSpec]
         # Free the search's arrays before the next search; the stored result holds its own.
         del found
     return parts
+
+
+def counted_searches(rank: Rank, algorithm: str, searches: list[Search]) -> Iterable[Search]:
+    """Return the searches; where there are several, what the rank is seen doing is to count them."""
+    if len(searches) == 1:
+        return searches
+    rank.backend.phase = phase = Phase(algorithm, len(searches), "searches", 1 / rank.size)
+    return phase.steps(searches)
 
 
 def _refuse_overflow(shard: Shard, comm: Communicator, spec: TraversalSpec, found: Traversal) -> None:

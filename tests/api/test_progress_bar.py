@@ -1,8 +1,9 @@
-"""Bars of builds, loads and saves: on a terminal and in a notebook, never in a pipe or for what is short."""
+"""Bars of builds, searches, loads and saves: on a terminal and in a notebook, never in a pipe or for what is short."""
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import pathlib
 import pty
@@ -20,13 +21,17 @@ import dask
 import numpy as np
 import pytest
 from cli_runs import ENVIRONMENT, start
-from rich.console import Console
+from distributed import Client, LocalCluster
 
 import mgraph as mg
+from mgraph.algorithms.common.traversal import Trace
 from mgraph.api import progress_bar
 from mgraph.api.progress_bar import Bar, facts_of
 from mgraph.backends.progress import Phase
+from mgraph.cluster import watch
+from mgraph.cluster.dask import DaskCluster
 from mgraph.cluster.in_process import InProcessCluster
+from mgraph.cluster.watch import Watch
 from mgraph.generate.rmat import Rmat
 
 HIDE = "\x1b[?25l"
@@ -88,8 +93,8 @@ def on_terminal():
 
 
 def check_clean(text: str) -> None:
-    """Check that a bar was drawn, and that it is gone."""
-    assert text.count(HIDE) == text.count(SHOW) == 1
+    """Check that a bar was drawn, and that it is gone; perhaps another of a search that had to be compiled."""
+    assert text.count(HIDE) == text.count(SHOW) >= 1
     assert text.rindex(SHOW) > text.rindex(HIDE)
     # The line of the bar is erased last.
     assert text.rstrip().endswith("\x1b[2K")
@@ -118,6 +123,83 @@ def test_long_build_shows_per_cent_rate_and_time_left(num_ranks):
     np.testing.assert_array_equal(distances, expected)
 
 
+@pytest.fixture
+def slow_supersteps(monkeypatch):
+    """Make each superstep of a search on ranks of this process take a while; bars and questions come earlier."""
+    monkeypatch.setattr(progress_bar, "DELAY_S", 0.3)
+    monkeypatch.setattr(watch, "PERIOD_S", 0.1)
+    record = Trace.superstep
+
+    def slow(trace, *args, **facts):
+        time.sleep(0.1)
+        record(trace, *args, **facts)
+
+    monkeypatch.setattr(Trace, "superstep", slow)
+
+
+def path_graph(cluster, length=15):
+    return mg.from_edges(np.arange(length), np.arange(length) + 1, np.ones(length, np.int8), cluster=cluster)
+
+
+@pytest.fixture(scope="module")
+def clusters():
+    """Return a cluster of two ranks in this process, and one on Dask workers."""
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None) as workers,
+        Client(workers, set_as_default=False) as client,
+        InProcessCluster(2) as threads,
+        DaskCluster(client, 2, backend="cpu") as dask_ranks,
+    ):
+        yield {"in-process": threads, "dask": dask_ranks}
+
+
+@pytest.mark.parametrize("launcher", [pytest.param("in-process", marks=pytest.mark.ci), "dask"])
+def test_long_searches_show_what_is_known(launcher, clusters, slow_supersteps):
+    with path_graph(clusters[launcher]) as g, on_terminal() as screen:
+        found = mg.bfs(g, 0)
+        mg.sssp(g, 0).close()
+        mg.bfs_many(g, [3, 7, 8]).close()
+    text = screen.text
+    check_clean(text)
+    shown = re.findall(r"bfs of edges: traverse .*? (\d+)%, [\d.]+ vertices/s, 0:00:0\d left", text)
+    percents = [int(percent) for percent in shown]
+    assert len(set(percents)) > 1 and percents == sorted(percents) and percents[-1] <= 100
+    assert re.search(r"sssp of edges: traverse .*? [\d.]+ arcs, [\d.]+ arcs/s", text)
+    assert re.search(r"bfs of edges: bfs .*? (33|66)%, [\d.]+ searches/s, 0:00:0\d left", text)
+    assert found.distances[15] == 15
+
+
+@pytest.mark.ci
+def test_many_short_searches_of_one_call_are_counted(slow_supersteps):
+    with InProcessCluster(1) as cluster, path_graph(cluster, 7) as g, on_terminal() as screen:
+        mg.eccentricity(g, list(range(6)))
+    text = screen.text
+    check_clean(text)
+    assert re.search(r"eccentricities of edges .*? (50|66|83)%, [\d.]+ searches/s, 0:00:0\d left", text)
+
+
+@pytest.mark.ci
+def test_scheduler_is_asked_only_while_a_bar_is_drawn(clusters, slow_supersteps, monkeypatch):
+    asked = []
+    ask = Watch._ask
+
+    async def noted(one):
+        asked.append(time.monotonic())
+        await ask(one)
+
+    monkeypatch.setattr(Watch, "_ask", noted)
+    with path_graph(clusters["dask"]) as g:
+        mg.bfs(g, 0).close()
+        with on_terminal():
+            monkeypatch.setattr(progress_bar, "DELAY_S", 60)
+            mg.bfs(g, 0).close()
+            assert asked == []
+            monkeypatch.setattr(progress_bar, "DELAY_S", 0.3)
+            mg.bfs(g, 0).close()
+    assert asked
+    assert all(later - earlier > watch.PERIOD_S for earlier, later in itertools.pairwise(asked))
+
+
 def test_nothing_is_drawn_within_a_second():
     with on_terminal() as screen:
         build(Rmat(8))
@@ -131,7 +213,7 @@ def test_setting_switches_bars_off():
 
 
 def test_pipe_stays_silent_and_no_thread_is_started(capfd, monkeypatch):
-    monkeypatch.setattr(Bar, "start", lambda self: pytest.fail("a thread is started"))
+    monkeypatch.setattr(progress_bar, "Bar", lambda headline: pytest.fail("a bar begins"))
     build(Slow(6))
     assert capfd.readouterr().err == ""
 
@@ -152,12 +234,14 @@ def test_another_thread_draws_no_second_bar():
 
 def test_load_and_save_count_pieces(tmp_path):
     with InProcessCluster(1) as cluster, mg.rmat(8, cluster=cluster) as g:
-        before = cluster.phase()
+        before = cluster.watch()
+        watched = cluster.watch()
         g.save(tmp_path / "saved")
-        saved = cluster.phase()
+        saved = watched()
+        watched = cluster.watch()
         with mg.load(tmp_path / "saved", cluster=cluster):
-            loaded = cluster.phase()
-    assert before.name == "sorting"
+            loaded = watched()
+    assert before() is loaded
     assert (saved.name, saved.done) == ("writing", saved.total)
     assert (loaded.name, loaded.done) == ("reading", loaded.total)
 
@@ -182,7 +266,7 @@ def test_phases_end_with_all_of_their_steps(layout, num_ranks, monkeypatch):
 
 
 def test_steps_never_run_backwards_nor_past_the_total():
-    bar = Bar(Console())
+    bar = Bar("")
     phase = bar.own = Phase("placing", 5)
     seen = []
     for done in (1, 3, 2, 9, 4):
@@ -200,7 +284,7 @@ def test_facts_are_those_that_are_known():
     assert facts_of(phase, 1, 2) == "25%, 200.0k edges/s, 0:00:30 left"
     phase = Phase("reading", 0, "bytes", 1 << 20)
     phase.began -= 2
-    assert facts_of(phase, 4, 1) == "2 MiB/s"
+    assert facts_of(phase, 4, 1) == "4 MiB, 2 MiB/s"
     assert facts_of(Phase("sorting"), 0, 1) == ""
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from mgraph.backends.base import Backend
 from mgraph.backends.compile_clock import CLOCK
+from mgraph.backends.progress import Phase
 from mgraph.comm.base import Communicator
 from mgraph.types import Array
 
@@ -21,10 +22,16 @@ class Trace:
     """Times of phases and records of supersteps; a phase ends when the backend is idle.
 
     Compiling kernels is a phase of its own and no part of another.
+
+    Attributes
+    ----------
+    shows
+        Whether its phases are what the rank is seen doing; not those of one of many searches, which are counted.
     """
 
     backend: Backend
     comm: Communicator
+    shows: bool = True
     seconds: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -35,9 +42,16 @@ class Trace:
         self._noted: list[dict] = []
         self._unread: Callable[[], list[dict]] | None = None
 
-    def phase(self, name: str) -> AbstractContextManager[None]:
-        """Add the time of a block to the phase `name`."""
+    def phase(self, name: str, vertices: int = 0) -> AbstractContextManager[None]:
+        """Add the time of a block to the phase `name`.
+
+        With `vertices`, each of so many is in the frontier of one superstep at most.
+        """
         self._began = self._ended = None
+        if self.shows:
+            # The frontier is that of all ranks, the arcs are those of this one.
+            steps = (vertices, "vertices", 1 / self.comm.size) if vertices else (0, "arcs")
+            self.backend.phase = Phase(name, *steps)
         return _Phase(self, name)
 
     def begin_phase(self) -> None:
@@ -72,6 +86,8 @@ class Trace:
         self.supersteps.append({**facts, "bytes": sent - self._bytes_stepped, **more})
         self._stepped = now
         self._bytes_stepped = sent
+        if self.shows and (phase := self.backend.phase):
+            phase.advance(frontier if phase.total else arcs)
 
     def add_persistent(self, records: Callable[[], list[dict]]) -> None:
         """Record the supersteps of one launch; `records` formats them when they are read."""
