@@ -83,8 +83,13 @@ class Kernel:
         self.types = {typedef: self.parameters.index(name) for typedef, name in types.items()}
         self.cooperative = cooperative  # a persistent kernel: one cooperative launch, no CPU twin
         self.num_ranks: int | None = None
-        self.cpu: Any = None if cooperative else inline(function)
+        self._function = function
         self.__doc__ = function.__doc__
+
+    @functools.cached_property
+    def cpu(self) -> Any:
+        """The CPU twin, made at its first launch: to make those of all kernels takes a tenth of a second."""
+        return None if self.cooperative else inline(self._function)
 
     def __getitem__(self, backend: Launcher) -> Callable[..., None]:
         def launch(*args: Any) -> None:

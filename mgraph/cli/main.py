@@ -60,6 +60,7 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
+        _import_numba()
         return getattr(importlib.import_module(f"mgraph.cli.{COMMANDS[name][0]}"), name.replace("-", "_"))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -112,6 +113,23 @@ class Commands(click.Group):
                 f"out of memory: {error}: `mgraph plan` shows what a graph needs", WouldNotFit.exit_code
             )
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def _import_numba() -> None:
+    """Import Numba and its types without SciPy and cffi, which no kernel needs.
+
+    Numba imports both before the first kernel, for calls of BLAS and of C: a quarter of a second.
+    """
+    if "numba" in sys.modules:
+        return
+    absent = [name for name in ("scipy.linalg", "cffi") if name not in sys.modules]
+    sys.modules.update(dict.fromkeys(absent))  # type: ignore[arg-type]
+    try:
+        importlib.import_module("numba.np.arraymath")
+        importlib.import_module("numba.core.typing.cffi_utils")
+    finally:
+        for name in absent:
+            del sys.modules[name]
 
 
 def _terminate(number: int, frame: Any) -> NoReturn:

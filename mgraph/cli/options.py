@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 from click.core import ParameterSource
-from rich.console import Console
-from rich.table import Table
 
 from mgraph.api.progress_bar import bar, is_terminal, no_bar
 from mgraph.backends.progress import Phase
@@ -239,6 +237,10 @@ def progress(quiet: bool) -> Iterator[Callable[[str], None]]:
 
 def print_table(title: str, columns: list[str], rows: list[list[str]]) -> None:
     """Print a table; the first column is text, the others are numbers."""
+    # A twentieth of a second, which commands without a table save.
+    from rich.console import Console
+    from rich.table import Table
+
     click.echo(title)
     table = Table()
     for i, column in enumerate(columns):

@@ -49,6 +49,33 @@ finally:
     assert run("-h").stdout.split() == finished.stdout.split()
 
 
+def test_command_imports_nothing_that_it_does_not_need(tmp_path):
+    pandas.DataFrame({"a": ["x", "y"], "b": ["y", "z"]}).to_parquet(tmp_path / "pairs.parquet")
+    code = f"""
+import sys
+from mgraph.cli.main import main
+try:
+    main(["components", "{tmp_path}/pairs.parquet", "--source", "a", "--target", "b"], prog_name="mgraph")
+finally:
+    heavy = {{"scipy.linalg", "cffi", "rich", "dask", "distributed", "pandas", "pyarrow.compute"}} & sys.modules.keys()
+    assert not heavy, heavy
+"""
+    finished = subprocess.run(
+        [sys.executable, "-c", code], env=ENVIRONMENT, capture_output=True, text=True, check=False
+    )
+    assert finished.returncode == 0, finished.stderr
+    assert "1 component of 3 vertices" in finished.stdout
+
+
+@pytest.mark.parametrize(("arguments", "code"), [(["plan", "rmat:5", "--json"], 0), (["info", "absent.csv"], 3)])
+def test_process_ends_with_whole_output_and_exit_code(arguments, code):
+    command = [sys.executable, "-m", "mgraph", *arguments]
+    finished = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=False)
+    assert finished.returncode == code, finished.stderr
+    assert bool(code) == bool(finished.stderr)
+    assert code or json.loads(finished.stdout)["name"]
+
+
 def test_version_option():
     assert run("--version").output == f"mgraph, version {mgraph.__version__}\n"
 

@@ -17,7 +17,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 def test_distribution_is_dask_mgraph_and_command_is_mgraph():
     assert PROJECT["name"] == "dask-mgraph"
-    assert PROJECT["scripts"] == {"mgraph": "mgraph.cli.main:main"}
+    assert PROJECT["scripts"] == {"mgraph": "mgraph.__main__:run"}
 
 
 def requirements(extra: str | None = None) -> dict[str, Requirement]:
