@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -25,7 +25,7 @@ from mgraph.io.parquet import as_end, check_types, declared_in
 from mgraph.io.pieces import edge_piece
 from mgraph.io.pyarrow_module import require_pyarrow
 from mgraph.io.ranges import changed, num_bytes_of, opened
-from mgraph.io.samples import PLACES, bytes_of, largest_of, places
+from mgraph.io.samples import PLACES, ROWS, LabelSample, largest_of, places
 
 PIECE_BYTES = 32 << 20
 # Record batches up to this size are read to estimate the number of rows.
@@ -68,7 +68,13 @@ class ArrowTable:
     @property
     def text_bytes(self) -> int | None:
         """The bytes of all ids of both ends, estimated in the same way; None if these are numbers."""
-        return _expected(self, identity(self.file.stat()))[1]
+        rows, found, _ = _expected(self, identity(self.file.stat()))
+        return found.text_bytes(rows) if isinstance(found, LabelSample) else found
+
+    def label_sample(self, most: int = PLACES) -> LabelSample | None:
+        """Return the ids in these batches; None if these are numbers, or not read."""
+        found = _expected(self, identity(self.file.stat()))[1]
+        return found if isinstance(found, LabelSample) else None
 
     @property
     def expected_vertices(self) -> int | None:
@@ -139,12 +145,13 @@ def _least_bytes(pyarrow: Any, kind: Any) -> int:
 
 
 @functools.lru_cache(maxsize=64)
-def _expected(table: ArrowTable, _: Identity) -> tuple[int, int | None, int | None]:
-    """Estimate rows, bytes of strings and vertices from some record batches; large ones are not read twice."""
+def _expected(table: ArrowTable, _: Identity) -> tuple[int, LabelSample | int | None, int | None]:
+    """Return rows, strings or their bytes, and vertices by some batches; large ones are not read twice."""
     if _size(table.file) > table.num_batches * SAMPLE_BYTES:
         return _bounds(table)
-    most = rows = num_bytes = 0
+    most = rows = 0
     top = -1
+    strings: list[Sequence[Any]] = []
     try:
         with _opened(table.file) as (_, reader):
             for number in places(table.num_batches - 1):
@@ -152,14 +159,15 @@ def _expected(table: ArrowTable, _: Identity) -> tuple[int, int | None, int | No
                 ends = [as_end(decoded(chunked(batch.column(name)))) for name in table.columns[:2]]
                 most = max(most, batch.num_rows)
                 rows += batch.num_rows
-                num_bytes += bytes_of(ends) or 0
+                if table.is_text:
+                    strings.append(tuple(end[: min(len(end), ROWS)] for end in ends))
                 top = max(top, largest_of(ends))
     except (InputError, KeyError):
         # Found again, and reported, when the batch is read.
         return _bounds(table)
     expected = most * table.num_batches if table.num_batches > PLACES else rows
     if table.is_text:
-        return expected, num_bytes * expected // max(rows, 1), None
+        return expected, LabelSample.of(strings), None
     return expected, None, top + 1 - table.base
 
 

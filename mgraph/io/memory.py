@@ -14,7 +14,8 @@ from mgraph.errors import InputError, UsageError
 from mgraph.io.checks import as_flag, as_ids, check_base, check_labels, check_num_vertices, refuse_lazy
 from mgraph.io.device import DeviceColumn, on_host
 from mgraph.io.indptr import check_indptr
-from mgraph.io.memory_columns import MemoryColumn, RowColumn, estimated_bytes, ids_column, weights_column, weights_of
+from mgraph.io.memory_columns import MemoryColumn, RowColumn, ids_column, sample_columns, weights_column, weights_of
+from mgraph.io.samples import PLACES, LabelSample
 from mgraph.partition import chunk_range
 
 # Edges in a piece: 16 to 24 MiB. Few edges have many pieces too, so that ranks and threads share them.
@@ -77,7 +78,12 @@ class MemoryTable:
     @property
     def text_bytes(self) -> int | None:
         """The bytes of all ids of both ends, estimated from some of them; None if these are numbers."""
-        return estimated_bytes([self.sources, self.targets])
+        sample = self.label_sample()
+        return None if sample is None else sample.text_bytes(self.max_edges)
+
+    def label_sample(self, most: int = PLACES) -> LabelSample | None:
+        """Return the ids in at most `most` places; None if these are numbers."""
+        return sample_columns([self.sources, self.targets], most)
 
     @property
     def num_pieces(self) -> int:

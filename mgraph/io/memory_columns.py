@@ -19,7 +19,7 @@ from mgraph.io.arrow_columns import arrow_column, is_arrow
 from mgraph.io.checks import as_weights, check_weights, refuse_lazy, refuse_masked, weights_dtype
 from mgraph.io.device import DeviceColumn, borrowed
 from mgraph.io.indptr import sources_of_arcs
-from mgraph.io.samples import ROWS, bytes_of, places
+from mgraph.io.samples import ROWS, LabelSample, places
 from mgraph.labels.strings import Strings
 from mgraph.types import Array
 
@@ -92,18 +92,18 @@ class RowColumn:
         return sources_of_arcs(self.indptr, lo, hi)
 
 
-def estimated_bytes(columns: Sequence[MemoryColumn]) -> int | None:
-    """Return the bytes of all strings of columns of equal length, estimated from some; None if these are numbers."""
+def sample_columns(columns: Sequence[MemoryColumn], most: int) -> LabelSample | None:
+    """Return strings of two columns in at most `most` places; None if these are numbers."""
     if not all(column.is_text for column in columns):
         return None
     count = len(columns[0])
     rows = min(count, ROWS)
-    starts = places(count - rows)
+    starts = places(count - rows, most)
     try:
-        taken = [column.part(lo, lo + rows, CpuBackend(1)) for column in columns for lo in starts]
+        taken = [[column.part(lo, lo + rows, CpuBackend(1)) for column in columns] for lo in starts]
     except InputError:
         return None  # found again, and reported, when the piece is read
-    return (bytes_of(taken) or 0) * count // max(len(starts) * rows, 1)
+    return LabelSample.of(taken)  # type: ignore[arg-type]
 
 
 def plain(values: np.ndarray) -> np.ndarray:

@@ -31,7 +31,7 @@ from mgraph.io.columns import NO_COLUMNS, Columns, find_columns
 from mgraph.io.input_file import Identity, InputFile, identity, release
 from mgraph.io.pyarrow_module import require_pyarrow
 from mgraph.io.ranges import changed
-from mgraph.io.samples import ROWS, bytes_of, places
+from mgraph.io.samples import PLACES, ROWS, LabelSample, places
 from mgraph.labels.strings import Strings
 
 # Some rows of a column are read in parts of this size.
@@ -62,11 +62,17 @@ class ParquetTable:
 
     @property
     def text_bytes(self) -> int | None:
-        """The bytes of the columns of both ends, decompressed; None if these are numbers.
+        """The bytes of the columns of both ends, as some rows suggest it, or as stored; None if these are numbers."""
+        if not self.is_text:
+            return None
+        sample = self.label_sample()
+        # Stored are at least the strings of a dictionary, each once.
+        stored = sum(chunk.total_uncompressed_size for chunk in _end_chunks(self))
+        return stored if sample is None else sample.text_bytes(self.max_edges)
 
-        A dictionary has each string once: the bytes are estimated from some rows then.
-        """
-        return _text_bytes(self, identity(self.path.stat())) if self.is_text else None
+    def label_sample(self, most: int = PLACES) -> LabelSample | None:
+        """Return the ids in at most `most` row groups; None if these are numbers, or cannot be read."""
+        return _label_sample(self, most, identity(self.path.stat())) if self.is_text else None
 
     @property
     def expected_vertices(self) -> int | None:
@@ -167,25 +173,20 @@ def _end_chunks(table: ParquetTable) -> list[Any]:
 
 
 @functools.lru_cache(maxsize=64)
-def _text_bytes(table: ParquetTable, _: Identity) -> int:
-    """Return the bytes of the strings of both ends, at least as many as are stored of them."""
-    chunks = _end_chunks(table)
-    stored = sum(chunk.total_uncompressed_size for chunk in chunks)
-    if not any(chunk.has_dictionary_page for chunk in chunks):
-        return stored
+def _label_sample(table: ParquetTable, most: int, _: Identity) -> LabelSample | None:
+    """Return the strings of both ends in the first rows of some row groups."""
     metadata = _metadata(table.path)
-    rows = num_bytes = 0
+    found = []
     try:
-        for group in places(metadata.num_row_groups - 1):
+        for group in places(metadata.num_row_groups - 1, most):
             options = {"row_groups": [group], "columns": list(table.columns[:2]), "use_threads": False}
             batch = next(_open(table.path, metadata, SAMPLE_BYTES).iter_batches(ROWS, **options), None)
             if batch is not None:
-                columns = batch.columns
-                num_bytes += bytes_of([as_end(decoded(chunked(column))) for column in columns]) or 0
-                rows += batch.num_rows
+                source, target = (strings_of(decoded(chunked(batch.column(name)))) for name in table.columns[:2])
+                found.append((source, target))
     except (require_pyarrow("Parquet needs").ArrowException, OSError, ValueError):
-        return stored  # found again, and reported, when the row group is read
-    return max(stored, num_bytes * metadata.num_rows // max(rows, 1))
+        return None  # found again, and reported, when the row group is read
+    return LabelSample.of(found)
 
 
 def _metadata(path: InputFile) -> Any:

@@ -15,7 +15,8 @@ from mgraph.edges import EdgePiece, Labels
 from mgraph.errors import InputError
 from mgraph.io.frames import columns_of
 from mgraph.io.memory import columns_table
-from mgraph.io.memory_columns import estimated_bytes, ids_column, weights_of
+from mgraph.io.memory_columns import ids_column, sample_columns, weights_of
+from mgraph.io.samples import PLACES
 
 # The number of edges, and the bytes of their ids if these are strings.
 Sizes = tuple[int, int | None]
@@ -117,7 +118,8 @@ def sizes_of(partition: Any) -> Sizes:
         ends = [ids_column(column, "ids") for column in columns[:2]]
     except InputError:
         return len(columns[0]), None  # found again, and reported, when the piece is read
-    return len(columns[0]), estimated_bytes(ends)
+    sample = sample_columns(ends, PLACES)
+    return len(columns[0]), None if sample is None else sample.text_bytes(len(columns[0]))
 
 
 def _values(partition: Any) -> list[Any]:

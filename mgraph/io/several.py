@@ -12,9 +12,10 @@ from typing import Any
 from mgraph.backends.base import Backend
 from mgraph.edges import EdgePiece, EdgeTable, Labels, are_strings
 from mgraph.errors import InputError
+from mgraph.io.samples import PLACES, LabelSample, sample_of_labels
 
-# Number of files from which the bytes of all strings are estimated.
-SAMPLED_TABLES = 32
+# Number of files from which labels are sampled.
+SAMPLED_TABLES = 8
 
 
 @dataclass(frozen=True)
@@ -61,12 +62,15 @@ class SeveralTables:
     @property
     def text_bytes(self) -> int | None:
         """The bytes of all ids of both ends, as some files suggest it; None if these are numbers, or not known."""
+        sample = self.label_sample()
+        return None if sample is None else sample.text_bytes(self.max_edges)
+
+    def label_sample(self, most: int = 2 * PLACES) -> LabelSample | None:
+        """Return the ids in at most about `most` places of some files; None if these are numbers, or not known."""
         some = self.tables[:: -(-len(self.tables) // SAMPLED_TABLES)]
-        found = [getattr(table, "text_bytes", None) for table in some]
-        known = [num_bytes for num_bytes in found if num_bytes is not None]
-        if len(known) < len(found):
-            return None
-        return sum(known) * self.max_edges // max(sum(table.max_edges for table in some), 1)
+        found = [sample_of_labels(table, -(-most // len(some))) for table in some]
+        known = [sample for sample in found if sample is not None]
+        return LabelSample.merged(known) if len(known) == len(found) else None
 
     @property
     def declared_edges(self) -> int | None:

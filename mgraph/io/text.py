@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import IO
 
 import numpy as np
@@ -17,10 +17,11 @@ from mgraph.io import parse
 from mgraph.io.checks import check_num_vertices
 from mgraph.io.columns import NO_COLUMNS, Columns
 from mgraph.io.device_text import parsed_on_device
-from mgraph.io.input_file import InputFile, release
+from mgraph.io.input_file import Identity, InputFile, identity, release
 from mgraph.io.line_pieces import LineEdges, parsed
 from mgraph.io.lines import MAX_LINE_BYTES, SEEK_BYTES, TOO_LONG, BadLine, line_of, placed, placing_errors
 from mgraph.io.parse import PADDING, LineSyntax, nth_edge
+from mgraph.io.samples import PLACES, LabelSample, largest_of
 from mgraph.io.text_layout import find_layout
 from mgraph.labels.strings import Strings
 
@@ -30,7 +31,7 @@ LEAST_PIECE_BYTES = 1 << 20
 PIECES = 64
 # The number of edges is estimated from so many samples of so many bytes.
 SAMPLES = 5
-SAMPLE_BYTES = 1 << 14
+SAMPLE_BYTES = 1 << 16
 
 # The buffer of each thread: its pages are allocated once for all pieces. Threads of a read end with it.
 _buffers = threading.local()
@@ -83,17 +84,26 @@ class TextTable:
     @property
     def max_edges(self) -> int:
         """The number of edges as lines in some places of the file suggest it."""
-        return _expected(self)[0]
+        return self._expected[0]
 
     @property
     def expected_vertices(self) -> int | None:
         """The number of vertices as ids in some places of the file suggest it; None if these are strings."""
-        return _expected(self)[1]
+        return self._expected[1]
 
     @property
     def text_bytes(self) -> int | None:
         """The bytes of all ids of both ends, estimated in the same way; None if these are numbers."""
-        return _expected(self)[2]
+        sample = self._expected[2]
+        return None if sample is None else sample.text_bytes(self.max_edges)
+
+    def label_sample(self, most: int = PLACES) -> LabelSample | None:
+        """Return the ids in some places of the file; None if these are numbers."""
+        return self._expected[2]
+
+    @property
+    def _expected(self) -> tuple[int, int | None, LabelSample | None]:
+        return _expected(self, identity(self.path.stat()))
 
     def piece(self, k: int, backend: Backend) -> EdgePiece:
         """Read the lines that begin in part k of the file."""
@@ -119,16 +129,18 @@ class TextTable:
         release(self.path)
 
 
-def _expected(table: TextTable) -> tuple[int, int | None, int | None]:
-    """Estimate the edges, vertices and bytes of strings from a few samples, or from all of a small file."""
+@lru_cache(maxsize=64)
+def _expected(table: TextTable, _: Identity) -> tuple[int, int | None, LabelSample | None]:
+    """Estimate the edges and vertices from a few samples, or from all of a small file; return strings as they are."""
     size = table.end - table.begin
     length = min(size, SAMPLE_BYTES)
     starts = [table.begin + (size - length) * k // (SAMPLES - 1) for k in range(SAMPLES)]
     if size <= SAMPLES * SAMPLE_BYTES:
         length = size
         starts = [table.begin]
-    taken = edges = chars = 0
+    taken = edges = 0
     top = -1
+    strings = []
     for lo in starts:
         try:
             at, num_bytes, text = _lines(table, lo, lo + length)
@@ -137,17 +149,16 @@ def _expected(table: TextTable) -> tuple[int, int | None, int | None]:
             continue  # found again, and reported, when the piece is read
         taken += num_bytes
         edges += len(part.sources)
-        for ids in (part.sources, part.targets):
-            if isinstance(ids, Strings):
-                chars += int(ids.offsets[-1] - ids.offsets[0])
-            elif len(ids):
-                top = max(top, int(ids.max()))
+        if isinstance(part.sources, Strings) and isinstance(part.targets, Strings):
+            strings.append((part.sources, part.targets))
+        else:
+            top = max(top, largest_of([part.sources, part.targets]))
     whole = size / max(taken, 1)
     is_text = table.syntax.is_text
     return (
         max(int(whole * edges), 1),
         None if is_text else top + 1 - table.base,
-        int(whole * chars) if is_text else None,
+        LabelSample.of(strings) if is_text else None,
     )
 
 

@@ -63,12 +63,15 @@ class Strings:
         offsets = self.offsets - first if first else self.offsets
         return Strings(offsets, self.data[first:last])
 
-    def tolist(self) -> list[str]:
-        """Return the strings as Python's."""
+    def encoded(self) -> list[bytes]:
+        """Return the bytes of each string."""
         raw = self.compact()
         text = raw.data.tobytes()
-        ends = raw.offsets.tolist()
-        return [text[lo:hi].decode() for lo, hi in itertools.pairwise(ends)]
+        return [text[lo:hi] for lo, hi in itertools.pairwise(raw.offsets.tolist())]
+
+    def tolist(self) -> list[str]:
+        """Return the strings as Python's."""
+        return [text.decode() for text in self.encoded()]
 
 
 def concatenate(parts: Sequence[Strings]) -> Strings:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from mgraph.edges import EdgeSizes, EdgeTable, is_table
+from mgraph.io.samples import PLACES, sample_of_labels
 from mgraph.planning.labels import PlannedLabels
 from mgraph.types import vertex_dtype
 
-# Edges for each vertex of a table that neither declares nor can estimate its vertices: half as many as in Graph500.
+# Edges for each vertex of a table without a sample of its labels: half as many as in Graph500.
 EDGES_PER_VERTEX = 8
 
 
@@ -41,20 +42,22 @@ def as_planned(source: EdgeSizes | EdgeTable) -> EdgeSizes:
     expected = getattr(source, "expected_vertices", None)
     # Ids beyond that have large gaps, and are labels.
     has_gaps = expected is not None and expected > 4 * edges
-    labels = _planned_labels(source, has_gaps)
+    sample = sample_of_labels(source, PLACES)
+    found, most = (edges // EDGES_PER_VERTEX, 2 * edges) if sample is None else sample.distinct(edges)
+    labels = _planned_labels(source, has_gaps, most)
     if num_vertices is None:
-        num_vertices = edges // EDGES_PER_VERTEX if expected is None or has_gaps else max(expected, 0)
+        num_vertices = found if expected is None or has_gaps else max(expected, 0)
     weights = np.dtype(np.float32) if source.has_weights else None
     return PlannedTable(source.name, num_vertices, source.directed, weights, edges, source.num_pieces, labels)
 
 
-def _planned_labels(table: EdgeTable, has_gaps: bool) -> PlannedLabels | None:
-    """Return what is known of a table's labels, None if its ids are not mapped as far as that is known."""
+def _planned_labels(table: EdgeTable, has_gaps: bool, most: int) -> PlannedLabels | None:
+    """Return what is known of at most so many labels, None if ids are not mapped as far as that is known."""
     ends = max(2 * table.max_edges, 1)
     text = getattr(table, "text_bytes", None)
     if text is not None:
         # A label has at least one byte.
-        return PlannedLabels(max(min(ends, text), 1), text / ends, is_text=True)
+        return PlannedLabels(max(min(most, text), 1), text / ends, is_text=True)
     if table.labels is True or (has_gaps and table.labels == "auto" and table.num_vertices is None):
         return PlannedLabels(ends, 8, is_text=False)
     return None
