@@ -6,7 +6,7 @@ import importlib.util
 import pathlib
 from os import PathLike
 
-from mgraph.api.traversal_results import Stats
+from mgraph.api.results import Costs
 from mgraph.errors import UsageError
 from mgraph.io.replace import replacing
 from mgraph.io.write import require_file
@@ -34,7 +34,7 @@ def require_drawable(path: str | PathLike, *, overwrite: bool = False) -> None:
     require_file(path, overwrite=overwrite)
 
 
-def plot_supersteps(stats: Stats, path: str | PathLike, title: str = "", *, overwrite: bool = False) -> None:
+def plot_supersteps(stats: Costs, path: str | PathLike, title: str = "", *, overwrite: bool = False) -> None:
     """Draw frontier and time of every superstep to a file, colored by method."""
     require_drawable(path, overwrite=overwrite)
     from matplotlib.backends.backend_agg import FigureCanvasAgg

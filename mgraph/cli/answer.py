@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import click
 
 from mgraph.api.graph import Graph, making
+from mgraph.api.plot import plot_supersteps, require_drawable
 from mgraph.api.results import Result, validate
 from mgraph.cli.options import (
     CLUSTER_OPTIONS,
@@ -33,6 +36,47 @@ from mgraph.io.write import TABLE_WRITERS, require_holds_strings, require_writab
 from mgraph.store.manifest import StoredGraph
 
 ENDINGS = ", ".join(TABLE_WRITERS)
+
+Options = dict[str, Any]
+Edges = EdgeSource | EdgeTable | StoredGraph
+Show = Callable[[str], None]
+# Options that name files to write -> what refuses, before any work, a file that could not be written.
+OUTPUTS: dict[str, Callable[..., None]] = {"output": require_writable, "plot": require_drawable}
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """What a command does with a graph, and what it refuses before there is one.
+
+    Attributes
+    ----------
+    find
+        Computes the result.
+    describe
+        Returns the lines below the summary, and the facts that --json adds; may refuse options that only a graph can
+        judge. Nothing is written before.
+    reads_weights
+        Whether weights of a file are read although no option names their column.
+    check_edges, check_cluster
+        Refuse options that cannot be used with this input, with this cluster.
+    """
+
+    find: Callable[[Graph, Options, Show], Result]
+    describe: Callable[[Any, Options], tuple[list[str], dict[str, Any]]]
+    reads_weights: bool = False
+    check_edges: Callable[[Edges, Options], None] = lambda edges, options: None
+    check_cluster: Callable[[Cluster, Options], None] = lambda cluster, options: None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A result that is computed, and validated if requested: its summary, and what `describe` returned."""
+
+    result: Result
+    summary: str
+    lines: Sequence[str]
+    facts: dict[str, Any]
+
 
 order_option = click.option(
     "--order",
@@ -65,19 +109,35 @@ def answer_options(
     )
 
 
-def source_of_options(options: dict[str, Any], *, reads_weights: bool = True) -> EdgeSource | EdgeTable | StoredGraph:
-    """Return the edge source of INPUT, of a file by default without weights unless `reads_weights`.
+def run_algorithm(algorithm: Algorithm, options: Options) -> None:
+    """Build the graph of a command, answer on it, write and print."""
+    check_outputs(options)
+    edges = edges_of(options, reads_weights=algorithm.reads_weights)
+    check_step(algorithm, edges, options)
 
-    Refuse an output that cannot be written before any work.
-    """
-    if options["output"] is not None:
-        refuse_input_as_output(options["input"], options["output"])
-        require_writable(options["output"], overwrite=options["overwrite"])
-    given = (options[name] for name in FILE_OPTIONS)
-    source = source_of(options["input"], *given, ends_only=not reads_weights)
-    if options["output"] is not None and are_strings(source):
-        require_holds_strings(options["output"])
-    return source
+    def check(cluster: Cluster) -> None:
+        algorithm.check_cluster(cluster, options)
+
+    with graph_of(edges, options, options.get("layout", "rows"), check) as (g, show):
+        answer = answer_on(g, algorithm, options, show)
+        write_answer(answer, options, show)
+    print_answer(answer, options)
+
+
+def check_outputs(options: Options) -> None:
+    """Refuse outputs that cannot be written, before any work."""
+    given = {name: options[name] for name in OUTPUTS if options.get(name) is not None}
+    for name, path in given.items():
+        refuse_input_as_output(options["input"], path)
+        OUTPUTS[name](path, overwrite=options["overwrite"])
+    refuse_same_outputs(given.values())
+
+
+def refuse_same_outputs(paths: Iterable[str]) -> None:
+    """Refuse two outputs of one name."""
+    for one, other in itertools.pairwise(sorted(paths, key=os.path.realpath)):
+        if os.path.realpath(one) == os.path.realpath(other):
+            raise UsageError(f"{other} would be written twice: give two files")
 
 
 def refuse_input_as_output(source: str, output: str) -> None:
@@ -86,13 +146,25 @@ def refuse_input_as_output(source: str, output: str) -> None:
         raise UsageError(f"{output} is the input, which would be replaced: give another file")
 
 
+def edges_of(options: Options, *, reads_weights: bool) -> Edges:
+    """Return the edge source of INPUT, of a file by default without weights unless `reads_weights`."""
+    return source_of(options["input"], *(options[name] for name in FILE_OPTIONS), ends_only=not reads_weights)
+
+
+def check_step(algorithm: Algorithm, edges: Edges, options: Options) -> None:
+    """Refuse what cannot be done with these edges, before the graph is built."""
+    if options["output"] is not None and are_strings(edges):
+        require_holds_strings(options["output"])
+    algorithm.check_edges(edges, options)
+
+
 @contextmanager
 def graph_of(
-    edges: EdgeSource | EdgeTable | StoredGraph,
-    options: dict[str, Any],
+    edges: Edges,
+    options: Options,
     layout: Layout = "rows",
     check: Callable[[Cluster], None] = lambda cluster: None,
-) -> Iterator[tuple[Graph, Callable[[str], None]]]:
+) -> Iterator[tuple[Graph, Show]]:
     """Build the graph on a cluster that `check` accepts, and that is closed afterwards.
 
     Yield it and a function that shows progress.
@@ -104,25 +176,38 @@ def graph_of(
         yield Graph.from_source(edges, cluster=cluster, order=options["order"], layout=layout), show
 
 
-def finish(result: Result, options: dict[str, Any], show: Callable[[str], None]) -> str:
-    """Validate and write the result as requested; return its summary."""
+def answer_on(g: Graph, algorithm: Algorithm, options: Options, show: Show) -> Answer:
+    """Compute a result on a graph, and validate it if requested."""
+    result = algorithm.find(g, options, show)
     if options["check"]:
         show("validating")
         validate(result)
+    lines, facts = algorithm.describe(result, options)
+    return Answer(result, repr(result) + (", validated" if options["check"] else ""), lines, facts)
+
+
+def write_answer(answer: Answer, options: Options, show: Show) -> None:
+    """Write a result to the outputs that are requested."""
+    result = answer.result
+    overwrite = options["overwrite"]
     if options["output"] is not None:
         show(f"writing {options['output']}")
-        result.write(options["output"], overwrite=options["overwrite"])
-    return repr(result) + (", validated" if options["check"] else "")
+        result.write(options["output"], overwrite=overwrite)
+    if options.get("plot") is not None:
+        show(f"drawing {options['plot']}")
+        title = f"{result.stats.variant.partition('.')[0]} of {result.graph.name}"
+        plot_supersteps(result.stats, options["plot"], title, overwrite=overwrite)
 
 
-def print_result(result: Result, options: dict[str, Any], *lines: str, **facts: Any) -> None:
-    """Print a result: one JSON object with these facts, or these lines."""
+def print_answer(answer: Answer, options: Options) -> None:
+    """Print a result: one JSON object, or its summary and lines."""
+    result = answer.result
     if options["as_json"]:
         about = {"graph": result.graph.name, "info": result.graph.info, "output": options["output"]}
         costs = {"seconds": result.stats.total_s, "stats": result.stats, "validated": options["check"]}
-        print_json(about | facts | costs)
+        print_json(about | answer.facts | costs)
         return
-    for line in lines:
+    for line in (answer.summary, *answer.lines):
         click.echo(line)
     if options["trace"]:
         print_trace(result.stats)

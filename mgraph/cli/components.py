@@ -9,8 +9,30 @@ import click
 
 from mgraph.api.components import Components, connected_components
 from mgraph.api.graph import Graph
-from mgraph.cli.answer import answer_options, finish, graph_of, print_result, source_of_options
+from mgraph.cli.answer import Algorithm, Options, Show, answer_options, run_algorithm
 from mgraph.formatting import counted
+
+
+def components_algorithm(find: Callable[[Graph], Components], kind: str) -> Algorithm:
+    """Return the algorithm that finds components of a kind."""
+
+    def found(g: Graph, options: Options, show: Show) -> Components:
+        show(f"{kind} of {g!r}")
+        return find(g)
+
+    return Algorithm(found, _describe)
+
+
+def _describe(found: Components, options: Options) -> tuple[list[str], dict[str, Any]]:
+    """Return the number of components, and the largest."""
+    labels, sizes = found.sizes()
+    # A graph without a vertex has no largest component.
+    largest = {"label": labels[sizes.argmax()], "size": sizes.max()} if len(sizes) else None
+    lines = [f"largest: {largest['label']}, {counted(int(largest['size']), 'vertex')}"] if largest else []
+    return lines, {"num_components": found.num_components, "largest": largest}
+
+
+COMPONENTS = components_algorithm(connected_components, "components")
 
 
 @click.command()
@@ -22,18 +44,4 @@ def components(**options: Any) -> None:
     Of the columns of a file only the ends of the edges are read; three or more without names are asked about. Prints
     the label and size of the largest component.
     """
-    answer_components(connected_components, "components", options)
-
-
-def answer_components(find: Callable[[Graph], Components], kind: str, options: dict[str, Any]) -> None:
-    """Find components of a kind, write them, and print their number and the largest."""
-    with graph_of(source_of_options(options, reads_weights=False), options) as (g, show):
-        show(f"{kind} of {g!r}")
-        result = find(g)
-        summary = finish(result, options, show)
-        labels, sizes = result.sizes()
-        # A graph without a vertex has no largest component.
-        largest = {"label": labels[sizes.argmax()], "size": sizes.max()} if len(sizes) else None
-    lines = [f"largest: {largest['label']}, {counted(int(largest['size']), 'vertex')}"] if largest else []
-    facts = {"num_components": result.num_components, "largest": largest}
-    print_result(result, options, summary, *lines, **facts)
+    run_algorithm(COMPONENTS, options)

@@ -63,12 +63,9 @@ def doctor(as_json: bool) -> None:
 def _check_packages(found: Findings) -> None:
     found.facts["python"] = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
     found.facts["mgraph"] = mgraph.__version__
-    for name in (*PACKAGES, *OPTIONAL_PACKAGES, *GPU_PACKAGES):
-        version = _version(name)
-        if version is not None:
-            found.facts[name] = version
-        elif name in PACKAGES:
-            found.problems.append(f"{name} is not installed: pip install {name}")
+    versions = installed_versions()
+    found.facts |= versions
+    found.problems += [f"{name} is not installed: pip install {name}" for name in PACKAGES if name not in versions]
     if cuda_is_installed() and _version("dask-cuda") and _version("dask") and _version("distributed") is None:
         found.problems.append("dask-cuda is installed without distributed")
 
@@ -183,6 +180,12 @@ def _check_choice(found: Findings, gpus: int) -> None:
         found.facts["would use"] = "one CUDA rank in this process"
         return
     found.facts["would use"] = f"{gpus} CUDA ranks on a LocalCUDACluster, connected by NCCL"
+
+
+def installed_versions() -> dict[str, str]:
+    """Return the versions of the packages that mgraph uses, of those that are installed."""
+    found = {name: _version(name) for name in (*PACKAGES, *OPTIONAL_PACKAGES, *GPU_PACKAGES)}
+    return {name: version for name, version in found.items() if version is not None}
 
 
 def _version(name: str) -> str | None:

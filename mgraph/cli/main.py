@@ -31,6 +31,7 @@ COMMANDS = {
     "strong-components": ("strong_components", "Find strongly connected components."),
     "diameter": ("diameter", "Find how far the two vertices farthest apart are from each other."),
     "msf": ("msf", "Find a minimum spanning forest."),
+    "run": ("run", "Run the algorithms of a job file; what is done already is not run again."),
     "convert": ("convert", "Write the edges of a file in another format."),
     "save": ("save", "Build a graph and save it to a folder, which every command loads."),
     "generate": ("generate", "Write a generated graph to a file."),

@@ -6,22 +6,32 @@ from typing import Any
 
 import click
 
-from mgraph.api.spanning_forest import minimum_spanning_forest, require_spannable
-from mgraph.cli.answer import answer_options, finish, graph_of, print_result, source_of_options
+from mgraph.api.graph import Graph
+from mgraph.api.spanning_forest import Forest, minimum_spanning_forest, require_spannable
+from mgraph.cli.answer import Algorithm, Edges, Options, Show, answer_options, run_algorithm
 from mgraph.edges import has_weights
+
+
+def _find(g: Graph, options: Options, show: Show) -> Forest:
+    show(f"spanning forest of {g!r}")
+    return minimum_spanning_forest(g, maximum=options["maximum"])
+
+
+def _describe(forest: Forest, options: Options) -> tuple[list[str], dict[str, Any]]:
+    sizes = {name: getattr(forest, name) for name in ("total_weight", "num_edges", "num_trees")}
+    return [], {"maximum": options["maximum"]} | sizes
+
+
+def _check_edges(edges: Edges, options: Options) -> None:
+    require_spannable(edges.directed, has_weights(edges))
+
+
+MSF = Algorithm(_find, _describe, reads_weights=True, check_edges=_check_edges)
 
 
 @click.command()
 @click.option("--maximum", is_flag=True, help="Find the heaviest forest instead of the lightest.")
 @answer_options("the edges")
-def msf(maximum: bool, **options: Any) -> None:
+def msf(**options: Any) -> None:
     """Find a minimum spanning forest of INPUT, a file or spec (rmat:20)."""
-    edges = source_of_options(options)
-    # Refuse a graph without a spanning forest before it is built.
-    require_spannable(edges.directed, has_weights(edges))
-    with graph_of(edges, options) as (g, show):
-        show(f"spanning forest of {g!r}")
-        forest = minimum_spanning_forest(g, maximum=maximum)
-        summary = finish(forest, options, show)
-    sizes = {name: getattr(forest, name) for name in ("total_weight", "num_edges", "num_trees")}
-    print_result(forest, options, summary, maximum=maximum, **sizes)
+    run_algorithm(MSF, options)

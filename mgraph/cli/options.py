@@ -267,16 +267,17 @@ def print_json(value: Any) -> None:
 
     JSON has no infinity: a number that is not finite, such as a total beyond all floats, becomes null.
     """
-    click.echo(json.dumps(_plain(value), allow_nan=False))
+    click.echo(json.dumps(plain(value), allow_nan=False))
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Return a value as JSON has it: NumPy's numbers and dataclasses as plain values, no infinity."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         value = dataclasses.asdict(value)
     elif isinstance(value, (np.generic, np.ndarray)):
         value = value.tolist()
     if isinstance(value, dict):
-        return {name: _plain(part) for name, part in value.items()}
+        return {name: plain(part) for name, part in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(part) for part in value]
+        return [plain(part) for part in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

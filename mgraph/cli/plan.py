@@ -72,12 +72,13 @@ def plan(input: str | None, scale: int | None, layout: str, as_json: bool, **opt
         judged = {"needed_bytes": made.needed_bytes, "fits": made.fits}
         print_json(dataclasses.asdict(made) | judged | {"placement": placement and str(placement)})
     else:
-        _print(made, placement)
+        print_plan(made, placement)
     if not made.fits:
         raise WouldNotFit(made.advice())
 
 
-def _print(made: GraphPlan, placement: Placement | None) -> None:
+def print_plan(made: GraphPlan, placement: Placement | None = None) -> None:
+    """Print the bytes of a graph on each rank, and the ranks on which it would be placed."""
     rows = [[name, readable_bytes(num_bytes)] for name, num_bytes in made.parts.items()]
     rows.append(["needed", readable_bytes(made.needed_bytes)])
     rows.append(["available", readable_bytes(made.memory_bytes)])

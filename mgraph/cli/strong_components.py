@@ -7,8 +7,10 @@ from typing import Any
 import click
 
 from mgraph.api.strong_components import strongly_connected_components
-from mgraph.cli.answer import answer_options
-from mgraph.cli.components import answer_components
+from mgraph.cli.answer import answer_options, run_algorithm
+from mgraph.cli.components import components_algorithm
+
+STRONG_COMPONENTS = components_algorithm(strongly_connected_components, "strong components")
 
 
 @click.command("strong-components")
@@ -20,4 +22,4 @@ def strong_components(**options: Any) -> None:
     arcs. In an undirected graph these are the connected components. Of the columns of a file only the ends of the edges
     are read; three or more without names are asked about. Prints the label and size of the largest component.
     """
-    answer_components(strongly_connected_components, "strong components", options)
+    run_algorithm(STRONG_COMPONENTS, options)

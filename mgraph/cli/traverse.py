@@ -11,12 +11,11 @@ import click
 from mgraph.algorithms.variants import methods_of
 from mgraph.api.graph import Graph
 from mgraph.api.graph500 import largest_root, random_roots
-from mgraph.api.plot import plot_supersteps, require_drawable
 from mgraph.api.traversal import PATHS_NEED_WEIGHTS, refuse_method
 from mgraph.api.traversal import bfs as run_bfs
 from mgraph.api.traversal import sssp as run_sssp
 from mgraph.api.traversal_results import Traversed
-from mgraph.cli.answer import answer_options, finish, graph_of, print_result, refuse_input_as_output, source_of_options
+from mgraph.cli.answer import Algorithm, Edges, Options, Show, answer_options, run_algorithm
 from mgraph.cli.options import Command, combined, layout_option, search_input_options
 from mgraph.cluster.base import Cluster
 from mgraph.edges import EdgeSizes, EdgeTable, has_weights, is_table
@@ -29,6 +28,16 @@ from mgraph.store.manifest import StoredGraph
 RANDOM = "random"
 CHOSEN = (RANDOM, "largest")
 LABEL = "label:"
+
+
+class Cutoff(click.FloatRange):
+    """Parse a distance: a number from 0, or infinity."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        distance = super().convert(value, param, ctx)
+        if math.isnan(distance):
+            self.fail("nan is not a distance.", param, ctx)
+        return distance
 
 
 def _search_options(algorithm: str) -> Callable[[Command], Command]:
@@ -60,26 +69,24 @@ def _search_options(algorithm: str) -> Callable[[Command], Command]:
 @click.command()
 @click.option("--depth-limit", type=click.IntRange(0), help="Vertices farther than this many hops count as unreached.")
 @_search_options("bfs")
-def bfs(depth_limit: int | None, **options: Any) -> None:
+def bfs(**options: Any) -> None:
     """Find the hops from a source to every vertex of INPUT.
 
     INPUT is a file, or a spec such as rmat:20. Of the columns of a file only the ends of the edges are read; three or
     more without names are asked about.
     """
-    _run(run_bfs, {"depth_limit": depth_limit}, **options)
+    run_algorithm(BFS, options)
 
 
 @click.command()
-@click.option("--cutoff", type=click.FloatRange(min=0), help="Vertices farther than this count as unreached.")
+@click.option("--cutoff", type=Cutoff(min=0), help="Vertices farther than this count as unreached.")
 @_search_options("sssp")
-def sssp(cutoff: float | None, **options: Any) -> None:
+def sssp(**options: Any) -> None:
     """Find shortest paths from a source to every vertex of INPUT.
 
     INPUT is a file, or a spec such as rmat:20.
     """
-    if cutoff is not None and math.isnan(cutoff):
-        raise click.BadParameter("nan is not a distance.", param_hint="'--cutoff'")
-    _run(run_sssp, {"cutoff": cutoff}, **options)
+    run_algorithm(SSSP, options)
 
 
 def check_ends(edges: EdgeSizes | EdgeTable, sources: tuple[str, ...], target: str | None, weighted: bool) -> None:
@@ -124,33 +131,37 @@ def vertex_of(labels: str, text: str) -> int | str:
         return text  # which is refused there
 
 
-def _run(search: Callable[..., Traversed], limit: dict, **options: Any) -> None:
-    if options["plot"] is not None:
-        refuse_input_as_output(options["input"], options["plot"])
-        require_drawable(options["plot"], overwrite=options["overwrite"])
-    edges = source_of_options(options, reads_weights=search is run_sssp)
-    check_ends(edges, options["source"], options["path_to"], weighted=search is run_sssp)
+def _traversal(search: Callable[..., Traversed], limit: str, *, reads_weights: bool) -> Algorithm:
+    """Return the algorithm of a search; `limit` is the option that ends it early."""
     algorithm = search.__name__
-    method = options["method"]
-    if options["layout"] == "compact" and method not in ("auto", "sweep"):
-        raise UsageError(f"--method {method} needs rows: use --layout rows, or --method sweep")
-    if options["layout"] == "compact" and options["reverse"]:
-        raise UsageError("--reverse needs rows: use --layout rows")
 
-    def check(cluster: Cluster) -> None:
-        refuse_method(cluster, algorithm, method)
-
-    with graph_of(edges, options, options["layout"], check) as (built, show):
+    def find(built: Graph, options: Options, show: Show) -> Traversed:
         g = built.reversed() if options["reverse"] else built
-        show(f"{search.__name__} of {g!r}")
-        result = search(g, sources_of(g, options["source"]), method=method, **limit)
-        target = options["path_to"]
-        # Before anything is written: only now is a label known to be one of the graph.
-        path = None if target is None else result.path_to(vertex_of(g.info.labels, target))
-        summary = finish(result, options, show)
-        if options["plot"] is not None:
-            show(f"drawing {options['plot']}")
-            title = f"{result._spec.algorithm} of {g.name}"
-            plot_supersteps(result.stats, options["plot"], title, overwrite=options["overwrite"])
-    lines = [] if path is None else [" -> ".join(map(str, path)) or f"no path to {options['path_to']}"]
-    print_result(result, options, summary, *lines, sources=result.sources, path=path)
+        show(f"{algorithm} of {g!r}")
+        limited = {limit: options[limit]}
+        return search(g, sources_of(g, options["source"]), method=options["method"], **limited)
+
+    def check_edges(edges: Edges, options: Options) -> None:
+        check_ends(edges, options["source"], options["path_to"], weighted=reads_weights)
+        method = options["method"]
+        if options["layout"] == "compact" and method not in ("auto", "sweep"):
+            raise UsageError(f"--method {method} needs rows: use --layout rows, or --method sweep")
+        if options["layout"] == "compact" and options["reverse"]:
+            raise UsageError("--reverse needs rows: use --layout rows")
+
+    def check_cluster(cluster: Cluster, options: Options) -> None:
+        refuse_method(cluster, algorithm, options["method"])
+
+    return Algorithm(find, _describe, reads_weights, check_edges, check_cluster)
+
+
+def _describe(found: Traversed, options: Options) -> tuple[list[str], dict[str, Any]]:
+    """Return the sources, and the path if one is requested: only now is a label known to be one of the graph."""
+    target = options["path_to"]
+    path = None if target is None else found.path_to(vertex_of(found.graph.info.labels, target))
+    lines = [] if path is None else [" -> ".join(map(str, path)) or f"no path to {target}"]
+    return lines, {"sources": found.sources, "path": path}
+
+
+BFS = _traversal(run_bfs, "depth_limit", reads_weights=False)
+SSSP = _traversal(run_sssp, "cutoff", reads_weights=True)

@@ -34,6 +34,7 @@ SUFFIXES = ["cu", "cuh", "json", "jsonl", "md", "py", "sbatch", "sh", "toml", "y
 PATH = re.compile(rf"(?:[\w.-]+/)+[\w.*-]*|[\w-]+\.(?:{'|'.join(SUFFIXES)})|LICENSE|Makefile")
 # Files that users create.
 MADE = {"build/docs", "scheduler.json", "edges.csv", "my_job.sh", "mgraph.json", "pairs/", "labels/", "people.csv"}
+MADE |= {"job.toml", "job.manifest.json"}
 # Programs of others, which are not checked.
 FOREIGN = {"pip", "python3", ".venv/bin/pip", ".venv/bin/pytest", "sbatch", "git", "pre-commit", "dask", "export"}
 # Names of commands that are no calls of them, for lack of an argument.
@@ -182,7 +183,9 @@ def test_python_examples_run(document, capsys):
 @pytest.mark.usefixtures("samples")
 @pytest.mark.parametrize("document", documents_with("bash", COMMANDS_NOT_RUN))
 def test_commands_of_examples_run(document):
-    """Commands on a scheduler are parsed only."""
+    """Commands on a scheduler are parsed only. A TOML block is the job file of the commands."""
+    for block in fences(document.read_text(), "toml"):
+        pathlib.Path("job.toml").write_text(block)
     blocks = "".join(f"```bash\n{block}```\n" for block in fences(runnable(document), "bash"))
     found = [words for words in commands(blocks) if words[0] == "mgraph"]
     for words in (words for words in found if not any(word.startswith("--scheduler") for word in words)):

@@ -1,0 +1,146 @@
+"""Test `mgraph run`; what a job file may say is in test_job_file.py."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+
+import pandas
+import pytest
+from cli_runs import refused, run
+
+import mgraph.cli.run as run_module
+
+JOB = """
+[graph]
+input = "edges.csv"
+
+[cluster]
+backend = "cpu"
+
+[[run]]
+algorithm = "sssp"
+source = "a"
+output = "paths.csv"
+
+[[run]]
+algorithm = "components"
+validate = true
+output = "groups/"
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "edges.csv").write_text("source,target,weight\na,b,2\nb,c,1\na,c,4\nx,y,5\n")
+    (tmp_path / "job.toml").write_text(JOB)
+    return tmp_path
+
+
+def names():
+    return sorted(path.name for path in pathlib.Path().iterdir())
+
+
+def test_job_writes_outputs_and_a_manifest_and_is_done(folder):
+    head, *_, last = run("run", "job.toml").stdout.splitlines()
+    assert head.startswith("<sssp of edges from a: 3 of 5 vertices reached")
+    assert last == "job.manifest.json: 2 runs"
+    assert names() == ["edges.csv", "groups", "job.manifest.json", "job.toml", "paths.csv"]
+    assert pandas.read_csv("paths.csv")["distances"].tolist() == [0, 2, 3, -1, -1]
+    manifest = json.loads((folder / "job.manifest.json").read_text())
+    paths, groups = manifest["runs"]
+    assert (paths["parameters"]["source"], paths["stats"]["variant"]) == ("a", "sssp.near_far")
+    assert groups["summary"].endswith(", validated")
+    assert (groups["num_components"], groups["outputs"][0]["file"]) == (2, "groups/part-00000.parquet")
+    assert paths["versions"].keys() >= {"mgraph", "numpy", "numba", "dask", "distributed"}
+    before = (folder / "paths.csv").stat()
+    done = run("run", "job.toml")
+    assert (done.stdout, done.stderr) == (
+        "job.toml is done: nothing is left to run; --overwrite runs it again\n",
+        "",
+    )
+    assert json.loads(run("run", "job.toml", "--json").stdout) == manifest
+    run("run", "job.toml", "--overwrite")
+    assert (folder / "paths.csv").stat().st_ino != before.st_ino
+
+
+def test_only_what_is_missing_runs_again(folder):
+    run("run", "job.toml")
+    (folder / "paths.csv").unlink()
+    again = run("run", "job.toml")
+    assert again.stdout.splitlines()[-1] == "job.manifest.json: 1 run, 1 done before"
+    assert "components" not in again.stdout
+    (folder / "job.toml").write_text(JOB + '[[run]]\nalgorithm = "bfs"\nsource = ["a", "x"]\n')
+    assert run("run", "job.toml").stdout.splitlines()[-1] == "job.manifest.json: 1 run, 2 done before"
+    (folder / "paths.csv").write_text("mine")
+    assert "paths.csv exists" in refused("run", "job.toml", code=2)
+    assert (folder / "paths.csv").read_text() == "mine"
+
+
+def test_changed_input_is_said_and_nothing_is_replaced(folder):
+    run("run", "job.toml")
+    (folder / "edges.csv").write_text("source,target,weight\na,b,2\n")
+    failed = run("run", "job.toml", code=2)
+    first, last = failed.stderr.splitlines()
+    assert first == "job.manifest.json is of another graph: its input has changed"
+    assert last.startswith("mgraph: job.toml:8: run[1]: paths.csv exists")
+
+
+@pytest.mark.parametrize("is_written", [False, True])
+def test_run_that_ended_while_it_wrote_is_repeated(folder, monkeypatch, is_written):
+    write = run_module.write_answer
+
+    def killed(answer, options, show):
+        if is_written:
+            write(answer, options, show)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(run_module, "write_answer", killed)
+    run("run", "job.toml", code=130)
+    assert ("paths.csv" in names()) == is_written
+    monkeypatch.undo()
+    monkeypatch.chdir(folder)
+    assert run("run", "job.toml").stdout.splitlines()[-1] == "job.manifest.json: 2 runs"
+
+
+def test_failed_run_keeps_those_before_and_names_its_line(folder):
+    (folder / "job.toml").write_text(JOB + '[[run]]\nalgorithm = "bfs"\nsource = "nobody"\noutput = "hops.csv"\n')
+    assert "job.toml:17: run[3]: source 'nobody' " in refused("run", "job.toml", code=2)
+    assert names() == ["edges.csv", "groups", "job.manifest.json", "job.toml", "paths.csv"]
+    assert len(json.loads((folder / "job.manifest.json").read_text())["runs"]) == 2
+
+
+def test_dry_run_prints_the_plan_and_writes_nothing(folder):
+    printed = run("run", "job.toml", "--dry-run").stdout
+    assert "while sssp runs" in printed
+    assert "run 1, sssp, would write paths.csv" in printed
+    assert names() == ["edges.csv", "job.toml"]
+    facts = json.loads(run("run", "job.toml", "--dry-run", "--json").stdout)
+    assert [each["missing"] for each in facts["runs"]] == [True, True]
+    (folder / "job.toml").write_text(JOB + '[limits]\nmemory = "1KiB"\n')
+    for options in ((), ("--dry-run",)):
+        assert "1 KiB" in refused("run", "job.toml", *options, code=5)
+    (folder / "job.toml").write_text(JOB.replace("[cluster]", '[cluster]\nscheduler = "tcp://127.0.0.1:9"'))
+    assert "no memory plan" in run("run", "job.toml", "--dry-run").stdout
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("edges.csv", "none.csv", "none.csv: no such file"),
+        ('"groups/"', '"paths.csv"', "paths.csv would be written twice"),
+        ('"groups/"', '"edges.csv"', "job.toml:13: run[2]: edges.csv is the input"),
+        ('"paths.csv"', '"none/paths.csv"', "job.toml:8: run[1]: none/paths.csv: there is no folder none"),
+        ('"paths.csv"', '"paths.npz"', "job.toml:8: run[1]: paths.npz: a .npz file holds numbers"),
+        ('"sssp"', '"msf"\nmaximum = true\n#', "job.toml:12: run[1].source: there is no such key"),
+        ("[graph]", 'manifest = "edges.csv"\n[graph]', "edges.csv is no manifest of a job"),
+        ("[graph]", 'manifest = "none/m.json"\n[graph]', "there is no folder none"),
+        ('"edges.csv"', '"rmat:5"\nweight = "w"', "job.toml:2: graph: --weight applies to files, and rmat:5 is gen"),
+    ],
+)
+def test_what_cannot_work_is_refused_before_work(folder, old, new, message):
+    (folder / "job.toml").write_text(JOB.replace(old, new))
+    line = refused("run", "job.toml", code=3 if "no such file" in message else 2)
+    assert message in line
+    assert names() == ["edges.csv", "job.toml"]
