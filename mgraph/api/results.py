@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
 
+from mgraph.api.chrome_trace import chrome_trace
 from mgraph.api.columns import Column
 from mgraph.api.graph import Graph, Stored
 from mgraph.api.html import html_of_costs, html_of_result
@@ -65,6 +66,10 @@ class Costs:
         In persistent multi-GPU searches they begin when all ranks have the positions of the sources.
         """
         return sum(s for phase, s in self.seconds.items() if phase not in ("prepare", "compile"))
+
+    def to_chrome_trace(self) -> dict[str, Any]:
+        """Return phases and supersteps in Chrome's trace format: as JSON, Perfetto and chrome://tracing open it."""
+        return chrome_trace(self)
 
     def __repr__(self) -> str:
         return (

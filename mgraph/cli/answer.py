@@ -22,6 +22,7 @@ from mgraph.cli.options import (
     combined,
     input_options,
     json_option,
+    json_text,
     print_json,
     print_trace,
     progress,
@@ -32,7 +33,7 @@ from mgraph.cluster.connect import connect
 from mgraph.edges import EdgeSource, EdgeTable, are_strings
 from mgraph.errors import UsageError
 from mgraph.ingest.build import Layout
-from mgraph.io.write import TABLE_WRITERS, require_holds_strings, require_writable
+from mgraph.io.write import TABLE_WRITERS, require_file, require_holds_strings, require_writable, whole_file
 from mgraph.store.manifest import StoredGraph
 
 ENDINGS = ", ".join(TABLE_WRITERS)
@@ -41,7 +42,11 @@ Options = dict[str, Any]
 Edges = EdgeSource | EdgeTable | StoredGraph
 Show = Callable[[str], None]
 # Options that name files to write -> what refuses, before any work, a file that could not be written.
-OUTPUTS: dict[str, Callable[..., None]] = {"output": require_writable, "plot": require_drawable}
+OUTPUTS: dict[str, Callable[..., None]] = {
+    "output": require_writable,
+    "plot": require_drawable,
+    "trace_file": require_file,
+}
 
 
 @dataclass(frozen=True)
@@ -105,6 +110,11 @@ def answer_options(
         click.option("--overwrite", is_flag=True, help="Replace files that exist, and a folder of such parts."),
         click.option("--validate", "check", is_flag=True, help="Check the result by rules."),
         click.option("--trace", is_flag=True, help="Print a record of every superstep; --json includes them too."),
+        click.option(
+            "--trace-file",
+            metavar="FILE",
+            help="Write phases and supersteps as JSON of Chrome's trace format, for Perfetto or chrome://tracing.",
+        ),
         json_option,
     )
 
@@ -197,6 +207,10 @@ def write_answer(answer: Answer, options: Options, show: Show) -> None:
         show(f"drawing {options['plot']}")
         title = f"{result.stats.variant.partition('.')[0]} of {result.graph.name}"
         plot_supersteps(result.stats, options["plot"], title, overwrite=overwrite)
+
+    if options["trace_file"] is not None:
+        with whole_file(options["trace_file"]) as temporary:
+            temporary.write_text(json_text(result.stats.to_chrome_trace()))
 
 
 def print_answer(answer: Answer, options: Options) -> None:

@@ -263,11 +263,16 @@ def print_trace(stats: Costs) -> None:
 
 
 def print_json(value: Any) -> None:
-    """Print one JSON object; NumPy's numbers and dataclasses become plain values.
+    """Print one JSON object."""
+    click.echo(json_text(value))
+
+
+def json_text(value: Any) -> str:
+    """Return a value as JSON; NumPy's numbers and dataclasses become plain values.
 
     JSON has no infinity: a number that is not finite, such as a total beyond all floats, becomes null.
     """
-    click.echo(json.dumps(plain(value), allow_nan=False))
+    return json.dumps(plain(value), allow_nan=False)
 
 
 def plain(value: Any) -> Any:

@@ -109,11 +109,16 @@ def write_to(path: str | os.PathLike, table: Table, write: Write) -> None:
 @contextlib.contextmanager
 def _written(path: str | os.PathLike, table: Table, write: Write) -> Iterator[None]:
     """Yield when a table is written; at the end it gets its name."""
-    with uploading(os.fspath(path)) if is_url(path) else replacing(pathlib.Path(path)) as temporary:
+    with whole_file(path) as temporary:
         _require_space(path, temporary, table)
         with open(temporary, "r+b") as file:
             write(file, table)
         yield
+
+
+def whole_file(path: str | os.PathLike) -> contextlib.AbstractContextManager[pathlib.Path]:
+    """Return a `with` block that yields a path to write to: a file, or a URL, is there whole or not at all."""
+    return uploading(os.fspath(path)) if is_url(path) else replacing(pathlib.Path(path))
 
 
 def write_folder(path: str | os.PathLike, table: Table, *, overwrite: bool = False) -> None:
