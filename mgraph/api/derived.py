@@ -11,7 +11,7 @@ from mgraph.api.graph import Graph
 
 def derived_graph(g: Graph, name: str, job: Callable[..., Any], *args: Any) -> Graph:
     """Return the graph that a job builds of another one, on its ranks."""
-    key = f"graph-{uuid.uuid4().hex}"
+    key = f"graph-{name}-{uuid.uuid4().hex}"
     try:
         infos, stats = zip(*g._run(job, (), key, *args), strict=True)
         return Graph(g.cluster, key, name, infos[0], list(stats), g.placement)

@@ -138,7 +138,7 @@ class Graph:
     ) -> Graph:
         where = cluster.num_ranks, cluster.backend
         refuse_what_cannot_fit(source, *where, layout, lambda: cluster.run(free_memory), num_chunks)
-        key = f"graph-{uuid.uuid4().hex}"
+        key = f"graph-{source.name}-{uuid.uuid4().hex}"
         try:
             # Edges in memory: send each rank of another process only its own part.
             parts = None if isinstance(cluster, InProcessCluster) else parts_of(source, cluster.num_ranks)

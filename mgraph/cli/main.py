@@ -37,6 +37,7 @@ COMMANDS = {
     "generate": ("generate", "Write a generated graph to a file."),
     "info": ("info", "Build a graph and print facts about it."),
     "plan": ("plan", "Print the memory that a graph needs, and whether it fits."),
+    "ps": ("ps", "Print what a cluster does: gangs, leases, clients, graphs and results with their bytes."),
     "doctor": ("doctor", "Report packages, GPUs, the ranks that would be used, and problems."),
 }
 INTERRUPTED = 130

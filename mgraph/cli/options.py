@@ -76,7 +76,7 @@ def combined(*options: Callable[[Command], Command]) -> Callable[[Command], Comm
     return decorate
 
 
-cluster_options = combined(
+scheduler_options = combined(
     click.option(
         "--scheduler",
         metavar="ADDRESS",
@@ -89,6 +89,9 @@ cluster_options = combined(
         help="The file to which a scheduler writes its address; it may appear within the seconds of the setting "
         "timeouts.scheduler-file, 30 by default.",
     ),
+)
+cluster_options = combined(
+    scheduler_options,
     click.option(
         "--workers",
         "num_ranks",

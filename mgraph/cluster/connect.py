@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import importlib.util
 import sys
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from mgraph import config
@@ -130,12 +131,11 @@ def _default_client() -> Client | None:
         return None
 
 
-def _on_scheduler(
-    num_ranks: int | None, backend: str, timeouts: dict[str, float], address: str | None, scheduler_file: str | None
-) -> Cluster:
+@contextmanager
+def open_client(address: str | None, scheduler_file: str | None) -> Iterator[Client]:
+    """Yield a client of the scheduler at an address, or at that in a file; close it afterwards."""
     from distributed import Client
 
-    from mgraph.cluster.dask import DaskCluster
     from mgraph.cluster.scheduler_address import check_address, read_scheduler_file, require_scheduler
 
     checked = check_address(address if address is not None else read_scheduler_file(str(scheduler_file)))
@@ -145,8 +145,19 @@ def _on_scheduler(
         client = run_uninterrupted(lambda: Client(checked, timeout=timeout_s, set_as_default=False), Client.close)
     except (OSError, ValueError) as error:
         raise ClusterError(f"no scheduler answers at {checked} ({error})") from error
+    try:
+        yield client
+    finally:
+        run_uninterrupted(client.close)
+
+
+def _on_scheduler(
+    num_ranks: int | None, backend: str, timeouts: dict[str, float], address: str | None, scheduler_file: str | None
+) -> Cluster:
+    from mgraph.cluster.dask import DaskCluster
+
     with ExitStack() as owned:
-        owned.callback(run_uninterrupted, client.close)
+        client = owned.enter_context(open_client(address, scheduler_file))
         cluster = DaskCluster(client, num_ranks, backend=backend, **timeouts)
         cluster._owned = owned.pop_all()
     return cluster

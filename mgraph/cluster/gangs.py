@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import time
 import uuid
 from dataclasses import dataclass, field
 
@@ -80,6 +81,8 @@ class Call:
     aborted: bool = False
     # Whether a task failed. The client sees the error, and sends mgraph-end when it needs the call no more.
     failed: bool = False
+    # By the monotonic clock.
+    requested: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
         # Keys of tasks that have not finished, and of tasks that the scheduler has not forgotten.

@@ -1,0 +1,127 @@
+"""Report what a Dask cluster does for mgraph, without a lease and without waiting for one.
+
+The scheduler knows gangs, sessions and leases; workers know the objects of their ranks. Both are asked in their event
+loops, which run beside the ranks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from distributed import Client, Scheduler, Worker
+
+from mgraph.cluster.messages import PLUGIN
+from mgraph.errors import ClusterError
+
+# How long a worker may take to answer.
+ANSWER_S = 3.0
+
+
+def cluster_status(client: Client) -> dict[str, Any]:
+    """Return the gangs, leases, clients and objects of a cluster; all are lists of facts for JSON.
+
+    Objects are the graphs and results that ranks store, with the bytes of their arrays by rank; None for a rank whose
+    worker does not answer.
+    """
+    try:
+        found = client.run_on_scheduler(scheduler_status)
+    except ImportError as error:
+        raise ClusterError(f"the scheduler cannot import this version of mgraph ({error}): install it there") from None
+    workers = sorted({worker for gang in found["gangs"] for worker in gang["workers"]})
+    answers = client.sync(_ask_workers, client, workers)
+    sessions = found.pop("sessions")
+    objects: dict[tuple[str, str], dict[str, Any]] = {}
+    for gang in found["gangs"]:
+        size = len(gang["workers"])
+        for rank, worker in enumerate(gang["workers"]):
+            for stored in answers.get(worker, ()):
+                if stored.pop("gang") != gang["name"]:
+                    continue
+                session = stored.pop("session")
+                num_bytes = stored.pop("bytes")
+                row = {**stored, "client": sessions.get(session), "gang": gang["name"], "bytes": [None] * size}
+                objects.setdefault((session, stored["key"]), row)["bytes"][rank] = num_bytes
+    silent = [worker for worker in workers if worker not in answers]
+    return {"scheduler": client.scheduler.address, **found, "objects": list(objects.values()), "silent": silent}
+
+
+async def _ask_workers(client: Client, workers: list[str]) -> dict[str, list[dict[str, Any]]]:
+    """Return what each worker stores, without those that do not answer in time."""
+
+    async def ask(worker: str) -> list[dict[str, Any]] | None:
+        with contextlib.suppress(TimeoutError, OSError):
+            async with asyncio.timeout(ANSWER_S):
+                answers = await client.run(worker_status, workers=[worker], on_error="return", asynchronous=True)
+                return answers[worker] if isinstance(answers.get(worker), list) else None
+        return None
+
+    answers = await asyncio.gather(*map(ask, workers))
+    return {worker: answer for worker, answer in zip(workers, answers, strict=True) if answer is not None}
+
+
+def scheduler_status(dask_scheduler: Scheduler) -> dict[str, Any]:
+    """Return gangs, leases, clients, and the client of each session; runs on the scheduler."""
+    plugin = dask_scheduler.plugins.get(PLUGIN)
+    if plugin is None:
+        return {"gangs": [], "leases": [], "clients": [], "sessions": {}}
+    gangs = [
+        {"name": gang.name, "backend": gang.backend, "workers": list(gang.workers)} for gang in plugin._gangs.values()
+    ]
+    leases = []
+    for call in plugin._calls.values():
+        held = plugin._leases.held(call.lease)
+        if held or not call.granted.done():
+            facts = {"job": call.keys[0].removesuffix(f"-{call.lease}-0"), "client": call.session.client}
+            gang = None if call.gang is None else call.gang.name
+            seconds = time.monotonic() - call.requested
+            leases.append({**facts, "gang": gang, "state": "held" if held else "waiting", "seconds": seconds})
+    sessions = {session.name: session.client for session in plugin._sessions.values()}
+    clients = [
+        {"client": client, "sessions": sum(owner == client for owner in sessions.values())}
+        for client in dict.fromkeys(sessions.values())
+    ]
+    return {"gangs": gangs, "leases": leases, "clients": clients, "sessions": sessions}
+
+
+def worker_status(dask_worker: Worker) -> list[dict[str, Any]]:
+    """Return the objects that the ranks of a worker store; runs on the worker."""
+    plugin = dask_worker.plugins.get(PLUGIN)
+    seen: set[int] = set()
+    found = []
+    for (gang, session), objects in list(plugin._objects.items()) if plugin is not None else []:
+        for key, value in list(objects.items()):
+            num_bytes = sum(array.nbytes for array in _arrays(value, seen))
+            found.append({"gang": gang, "session": session, "key": key, **_about(key, value), "bytes": num_bytes})
+    return found
+
+
+def _about(key: str, value: Any) -> dict[str, str]:
+    """Return the kind and name in a key such as graph-rmat20-0123, and what the object is."""
+    kind, _, rest = key.partition("-")
+    info = getattr(value, "info", None)
+    if info is not None:
+        about = f"{info.num_vertices:,} vertices, {info.num_edges:,} edges"
+    else:
+        about = ", ".join(getattr(value, "columns", ()))
+    return {"kind": kind, "name": rest.rpartition("-")[0], "about": about}
+
+
+def _arrays(value: Any, seen: set[int]) -> Iterator[Any]:
+    """Yield the arrays in an object, each once: a result may share those of its graph."""
+    if id(value) in seen:
+        return
+    seen.add(id(value))
+    if isinstance(value, dict):
+        value = list(value.values())
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        value = [getattr(value, field.name) for field in dataclasses.fields(value)]
+    elif isinstance(getattr(value, "nbytes", None), int):
+        yield value
+        return
+    for part in value if isinstance(value, (list, tuple)) else ():
+        yield from _arrays(part, seen)
