@@ -21,6 +21,7 @@ from tornado.ioloop import PeriodicCallback
 from mgraph.cluster.gangs import Call, Gang, Place, Session, choose_backend
 from mgraph.cluster.leases import Leases
 from mgraph.cluster.messages import PLUGIN, rank_key
+from mgraph.cluster.metrics import of_scheduler, publish_metrics
 from mgraph.cluster.pauses import RESUME_S, Pauses
 from mgraph.cluster.places import INSTALL_S, TICK_S, Heartbeats, Places
 from mgraph.errors import ClusterError, CommAborted, GangLost, RendezvousTimeout
@@ -87,6 +88,7 @@ class GangPlugin(SchedulerPlugin):
         }
         self._places.install(scheduler)
         self._extend_adaptive_target(scheduler)
+        publish_metrics(self, of_scheduler)
         # Dask's own deadline for heartbeats is five minutes by default, and can be disabled.
         watch = PeriodicCallback(self._watch, TICK_S * 1000)
         scheduler.periodic_callbacks["mgraph-watch"] = watch

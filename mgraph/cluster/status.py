@@ -39,13 +39,11 @@ def cluster_status(client: Client) -> dict[str, Any]:
     for gang in found["gangs"]:
         size = len(gang["workers"])
         for rank, worker in enumerate(gang["workers"]):
-            for stored in answers.get(worker, ()):
-                if stored.pop("gang") != gang["name"]:
-                    continue
-                session = stored.pop("session")
-                num_bytes = stored.pop("bytes")
-                row = {**stored, "client": sessions.get(session), "gang": gang["name"], "bytes": [None] * size}
-                objects.setdefault((session, stored["key"]), row)["bytes"][rank] = num_bytes
+            # A worker may be a rank of several gangs.
+            for stored in (row for row in answers.get(worker, ()) if row["gang"] == gang["name"]):
+                facts = {name: stored[name] for name in ("key", "kind", "name", "about", "gang")}
+                row = {**facts, "client": sessions.get(stored["session"]), "bytes": [None] * size}
+                objects.setdefault((stored["session"], stored["key"]), row)["bytes"][rank] = stored["bytes"]
     silent = [worker for worker in workers if worker not in answers]
     return {"scheduler": client.scheduler.address, **found, "objects": list(objects.values()), "silent": silent}
 
@@ -67,8 +65,11 @@ async def _ask_workers(client: Client, workers: list[str]) -> dict[str, list[dic
 def scheduler_status(dask_scheduler: Scheduler) -> dict[str, Any]:
     """Return gangs, leases, clients, and the client of each session; runs on the scheduler."""
     plugin = dask_scheduler.plugins.get(PLUGIN)
-    if plugin is None:
-        return {"gangs": [], "leases": [], "clients": [], "sessions": {}}
+    return plugin_status(plugin) if plugin is not None else {"gangs": [], "leases": [], "clients": [], "sessions": {}}
+
+
+def plugin_status(plugin: Any) -> dict[str, Any]:
+    """Return what the scheduler's plugin knows."""
     gangs = [
         {"name": gang.name, "backend": gang.backend, "workers": list(gang.workers)} for gang in plugin._gangs.values()
     ]
@@ -91,9 +92,14 @@ def scheduler_status(dask_scheduler: Scheduler) -> dict[str, Any]:
 def worker_status(dask_worker: Worker) -> list[dict[str, Any]]:
     """Return the objects that the ranks of a worker store; runs on the worker."""
     plugin = dask_worker.plugins.get(PLUGIN)
+    return stored_objects(plugin) if plugin is not None else []
+
+
+def stored_objects(plugin: Any) -> list[dict[str, Any]]:
+    """Return the objects that a worker's plugin stores, with the bytes of their arrays."""
     seen: set[int] = set()
     found = []
-    for (gang, session), objects in list(plugin._objects.items()) if plugin is not None else []:
+    for (gang, session), objects in list(plugin._objects.items()):
         for key, value in list(objects.items()):
             num_bytes = sum(array.nbytes for array in _arrays(value, seen))
             found.append({"gang": gang, "session": session, "key": key, **_about(key, value), "bytes": num_bytes})

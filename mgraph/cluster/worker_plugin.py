@@ -23,6 +23,7 @@ from mgraph.cluster.base import Objects, Rank
 from mgraph.cluster.devices import cuda_is_installed, visible_gpus
 from mgraph.cluster.log import log_beside_dask, log_of
 from mgraph.cluster.messages import PLUGIN, Ticket
+from mgraph.cluster.metrics import CallCounts, of_ranks, publish_metrics
 from mgraph.cluster.network import open_network, process_token
 from mgraph.cluster.watch import SeenCall
 from mgraph.cluster.worker_memory import free_of_worker, ranks_of_process
@@ -86,6 +87,8 @@ class RankPlugin(WorkerPlugin):
         self._backends: dict[tuple[str, int, int], Backend] = {}
         self._seen = SeenCall()
         self._lock = threading.Lock()
+        self.counts = CallCounts()
+        publish_metrics(self, of_ranks)
         # One thread, since the function of an aborted call may still run when the next task arrives.
         worker.executors[PLUGIN] = ThreadPoolExecutor(1, thread_name_prefix="mgraph-rank")
         worker.stream_handlers |= {
@@ -125,7 +128,11 @@ class RankPlugin(WorkerPlugin):
         backend = self._backend(ticket, index)
         log = log_of(index, function.__name__)
         log.debug("begins on %s", self._worker.address)
-        with self._seen.call_of(ticket, backend), objects.transaction():
+        with (
+            self._seen.call_of(ticket, backend),
+            self.counts.counted(function.__name__),
+            objects.transaction(),
+        ):
             result = function(Rank(index, ticket.size, network.comm, backend, objects), *part, *args)
             # A program on a stream that an abort freed continues with garbage, and must not store it. An abort marks
             # the network first. If it does so before this check, the transaction drops the objects of the call; if

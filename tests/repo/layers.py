@@ -62,6 +62,7 @@ PLACES = (
         ("config.py", "api/graph.py", "api/columns.py", "api/tables_on_ranks.py", "io/"),
         in_functions=True,
     ),
+    Place("prometheus_client", ("cluster/metrics.py",), in_functions=True),
     Place("dask_cuda", ("cluster/",), in_functions=True),
     Place("cupy", ("backends/", "comm/nccl.py", "cli/doctor.py")),
     Place("nccl", ("comm/nccl.py", "cli/doctor.py")),
