@@ -17,9 +17,9 @@ from datetime import timedelta
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
-from mgraph import config
 from mgraph.backends.progress import Phase
 from mgraph.cluster.base import Cluster
+from mgraph.config import settings
 from mgraph.formatting import readable_bytes
 from mgraph.signals import locked_lock, wait_for
 
@@ -263,7 +263,7 @@ def is_terminal() -> bool:
 
 def _may_draw() -> bool:
     """Return whether there may be a terminal or a notebook; it takes about a microsecond where there is none."""
-    return (is_terminal() or "IPython" in sys.modules) and config.choice("progress", "auto", "off") != "off"
+    return (is_terminal() or "IPython" in sys.modules) and settings.choice("progress", "auto", "off") != "off"
 
 
 def _find_console() -> Console | None:

@@ -17,10 +17,10 @@ import tempfile
 import zlib
 from typing import Any
 
-from mgraph import config
 from mgraph.backends.base import PersistentBackend
 from mgraph.backends.device_model import Rates
 from mgraph.backends.rates import SIZES_MIB, measure
+from mgraph.config import settings
 
 # Increment when the results of measure() change their meaning: stored files become invalid.
 VERSION = 1
@@ -47,7 +47,7 @@ def require_rates(run: PersistentBackend) -> Rates:
 
 def rates_file(run: PersistentBackend) -> pathlib.Path:
     """Return the path of the file for the rates of this device."""
-    chosen = config.folder("cache-folder") or os.environ.get("XDG_CACHE_HOME")
+    chosen = settings.folder("cache-folder") or os.environ.get("XDG_CACHE_HOME")
     folder = pathlib.Path(chosen or pathlib.Path.home() / ".cache")
     name = re.sub(r"[^a-z0-9]+", "-", str(run.device_facts()["name"]).lower())
     return folder / "mgraph" / f"rates-{name}-{zlib.crc32(json.dumps(_identity(run)).encode()):08x}.json"

@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from mgraph import config
 from mgraph.backends.base import Backend
 from mgraph.backends.progress import Phase
 from mgraph.comm.base import Communicator
+from mgraph.config import settings
 from mgraph.errors import ClusterError, CommAborted, GraphClosed, UsageError, refuse_pickle
 from mgraph.formatting import counted
 from mgraph.io.checks import as_integer
@@ -215,7 +215,7 @@ def check_deadline(seconds: Any, name: str) -> float:
 def deadline(seconds: float | None, name: str) -> float:
     """Return the deadline that the user gives, or that of the settings."""
     if seconds is None:
-        return config.seconds(f"timeouts.{name.removesuffix('_timeout_s')}")
+        return settings.seconds(f"timeouts.{name.removesuffix('_timeout_s')}")
     return check_deadline(seconds, name)
 
 

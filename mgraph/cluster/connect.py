@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from mgraph import config
 from mgraph.cluster.base import Cluster, check_num_ranks, deadline
 from mgraph.cluster.devices import cuda_is_installed, visible_gpus
 from mgraph.cluster.in_process import InProcessCluster
+from mgraph.config import settings
 from mgraph.errors import ClusterError, UsageError
 from mgraph.signals import run_uninterrupted
 
@@ -141,7 +141,7 @@ def open_client(address: str | None, scheduler_file: str | None) -> Iterator[Cli
     checked = check_address(address if address is not None else read_scheduler_file(str(scheduler_file)))
     require_scheduler(checked)
     try:
-        timeout_s = config.seconds("timeouts.scheduler")
+        timeout_s = settings.seconds("timeouts.scheduler")
         client = run_uninterrupted(lambda: Client(checked, timeout=timeout_s, set_as_default=False), Client.close)
     except (OSError, ValueError) as error:
         raise ClusterError(f"no scheduler answers at {checked} ({error})") from error

@@ -19,7 +19,7 @@ from distributed import Security
 from distributed.comm import CommClosedError, connect
 from distributed.comm.addressing import get_address_host_port
 
-from mgraph import config
+from mgraph.config import settings
 from mgraph.errors import ClusterError, UsageError
 
 # Dask's settings for TLS, by the field of its Security.
@@ -45,7 +45,7 @@ def describe_tls() -> str:
 
 def read_scheduler_file(path: str) -> str:
     """Return the address in a scheduler file; wait for the file, since a batch job starts both at once."""
-    timeout_s = config.seconds("timeouts.scheduler-file")
+    timeout_s = settings.seconds("timeouts.scheduler-file")
     deadline = time.monotonic() + timeout_s
     while True:
         text = ""
@@ -141,7 +141,7 @@ def _probe(address: str, arguments: dict[str, Any], identity: Future[dict]) -> N
 async def _request_identity(address: str, arguments: dict[str, Any]) -> dict:
     """Request the identity of the service that listens at an address."""
     connected = None
-    timeout_s = config.seconds("timeouts.scheduler")
+    timeout_s = settings.seconds("timeouts.scheduler")
     try:
         async with asyncio.timeout(timeout_s):
             try:

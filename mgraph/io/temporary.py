@@ -11,7 +11,7 @@ import tempfile
 import weakref
 from typing import IO
 
-from mgraph import config
+from mgraph.config import settings
 from mgraph.errors import InputError, WouldNotFit
 from mgraph.formatting import readable_bytes
 from mgraph.signals import run_uninterrupted
@@ -27,7 +27,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 def spool_folder(origin: str) -> str:
     """Return the folder of temporary files; the origin of their contents is what an error names."""
     try:
-        return config.folder("spool-folder") or tempfile.gettempdir()
+        return settings.folder("spool-folder") or tempfile.gettempdir()
     except OSError as error:
         raise InputError(f"{origin} needs a temporary file: {error.strerror}: {CHOICE} chooses the folder") from None
 

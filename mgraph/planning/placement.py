@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mgraph import config
 from mgraph.algorithms.bfs.step import DEEP_DEGREE
+from mgraph.config import settings
 from mgraph.edges import EdgeSizes, EdgeTable
 from mgraph.planning.expected_sizes import as_planned
 from mgraph.planning.memory import expected_connected, plan_graph
@@ -55,7 +55,7 @@ def place_graph(
         plan = plan_graph(source, 1, backend, memory_bytes, "compact")
     arcs = plan.num_input_edges * (1 if source.directed else 2)
     deep = arcs <= DEEP_DEGREE * expected_connected(source)
-    per_rank = config.count("placement.arcs-per-rank") or ARCS_PER_RANK[backend]
+    per_rank = settings.count("placement.arcs-per-rank") or ARCS_PER_RANK[backend]
     useful = 1 if deep else max(arcs // per_rank, 1)
     held = plan.enough_ranks or num_ranks
     if held >= num_ranks or useful >= num_ranks:

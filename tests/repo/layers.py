@@ -59,7 +59,7 @@ PLACES = (
     Place("dask", ("cluster/",)),
     Place(
         "dask",
-        ("config.py", "api/graph.py", "api/columns.py", "api/tables_on_ranks.py", "io/"),
+        ("config/", "api/graph.py", "api/columns.py", "api/tables_on_ranks.py", "io/"),
         in_functions=True,
     ),
     Place("prometheus_client", ("cluster/metrics.py",), in_functions=True),

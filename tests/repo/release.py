@@ -22,7 +22,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 NAME = "dask-mgraph"
 FIELDS = ("Name", "Version", "Summary", "Requires-Python", "License-Expression", "Description-Content-Type")
 # One of each kind that a wheel must have beside the .py.
-DATA = ("mgraph/py.typed", "mgraph/mgraph.yaml", "mgraph/backends/device/prelude.cuh")
+DATA = ("mgraph/py.typed", "mgraph/config/mgraph.yaml", "mgraph/backends/device/prelude.cuh")
 
 Run = Callable[[list[str]], object]
 

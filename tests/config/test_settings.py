@@ -14,19 +14,19 @@ import dask
 import pytest
 
 import mgraph as mg
-from mgraph import config
 from mgraph.backends.rates_file import rates_file
 from mgraph.cli.traverse import bfs
+from mgraph.config import settings
 from mgraph.generate.rmat import Rmat
 from mgraph.io.temporary import spool_folder
 from mgraph.planning import placement
 from mgraph.planning.placement import place_graph
 
-ROOT = pathlib.Path(__file__).parents[1]
+ROOT = pathlib.Path(__file__).parents[2]
 READ = """
 import json, sys
-from mgraph import config
-found = [config.seconds("timeouts.verb"), config.folder("spool-folder")]
+from mgraph.config import settings
+found = [settings.seconds("timeouts.verb"), settings.folder("spool-folder")]
 print(json.dumps([found, "dask" in sys.modules]))
 """
 
@@ -40,7 +40,7 @@ def leaves(tree: dict, path: str = "") -> list[str]:
     ]
 
 
-NAMES = leaves(config.defaults()["mgraph"])
+NAMES = leaves(settings.defaults()["mgraph"])
 
 
 def read(tmp_path: pathlib.Path, **environment: str) -> list:
@@ -76,26 +76,26 @@ def test_files_of_dask_are_read(tmp_path):
 
 
 def test_set_of_dask_is_read_while_it_lasts():
-    config.setting("timeouts.verb")
+    settings.setting("timeouts.verb")
     with dask.config.set({"mgraph.timeouts.verb": "2s", "mgraph.placement": {"arcs_per_rank": 5}}):
-        assert config.seconds("timeouts.verb") == 2
-    assert config.seconds("timeouts.verb") == 300
-    assert config.count("placement.arcs-per-rank") is None
+        assert settings.seconds("timeouts.verb") == 2
+    assert settings.seconds("timeouts.verb") == 300
+    assert settings.count("placement.arcs-per-rank") is None
     assert set(NAMES) <= set(leaves(dask.config.get("mgraph")))
 
 
 @pytest.mark.parametrize(
     ("name", "value", "read"),
     [
-        ("timeouts.verb", 0, config.seconds),
-        ("timeouts.verb", "soon", config.seconds),
-        ("timeouts.verb", True, config.seconds),
-        ("timeouts.verb", float("inf"), config.seconds),
-        ("spool-folder", "/no/such/folder", config.folder),
-        ("spool-folder", 5, config.folder),
-        ("progress", "loud", lambda name: config.choice(name, "auto", "off")),
-        ("placement.arcs-per-rank", 0, config.count),
-        ("placement.arcs-per-rank", 1.5, config.count),
+        ("timeouts.verb", 0, settings.seconds),
+        ("timeouts.verb", "soon", settings.seconds),
+        ("timeouts.verb", True, settings.seconds),
+        ("timeouts.verb", float("inf"), settings.seconds),
+        ("spool-folder", "/no/such/folder", settings.folder),
+        ("spool-folder", 5, settings.folder),
+        ("progress", "loud", lambda name: settings.choice(name, "auto", "off")),
+        ("placement.arcs-per-rank", 0, settings.count),
+        ("placement.arcs-per-rank", 1.5, settings.count),
     ],
 )
 def test_wrong_setting_is_refused_by_its_name_and_variable(name, value, read):
@@ -126,7 +126,7 @@ def test_places_read_their_settings(tmp_path, monkeypatch):
 def test_options_of_deadlines_name_their_setting_and_its_default():
     options = {"open": "--open-timeout", "verb": "--verb-timeout"}
     others = {"scheduler": "--scheduler", "scheduler-file": "--scheduler-file"}
-    defaults = config.defaults()["mgraph"]["timeouts"]
+    defaults = settings.defaults()["mgraph"]["timeouts"]
     assert set(options | others) == set(defaults)
     helps = {option.opts[0]: option.help for option in bfs.params if isinstance(option, click.Option)}
     text = (ROOT / "docs/configuration.md").read_text()
