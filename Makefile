@@ -4,9 +4,9 @@ PYTHON ?= python3
 BIN := $(shell $(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("scripts"))')
 CUDA_FILES := $(shell find mgraph tests bench -name '*.cu' -o -name '*.cuh' -o -name '*.h' \
 	-o -name '*.c' -o -name '*.cc' -o -name '*.cpp')
-SHELL_FILES := .ci/run bench/device.sh $(wildcard deploy/*.sh deploy/*.sbatch)
+SHELL_FILES := .ci/run bench/device.sh $(wildcard deploy/*.sh deploy/*/*.sbatch)
 
-.PHONY: help check format test test-ci test-all gpu gpu-sanitize bench docs release
+.PHONY: help check format test test-ci test-all deploy gpu gpu-sanitize bench docs release
 
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 16
@@ -33,7 +33,12 @@ test-ci:  ## all tests of CI, a quarter of an hour
 
 test-all:  ## hours of random graphs, interleavings and faults; recorded in bench/results
 	$(PYTHON) -m pytest --tier all -o timeout=7200 -o faulthandler_timeout=7300 \
-		--run-log bench/results/suite.jsonl --fault-log bench/results/faults.jsonl
+		--require slurm --require sshd --run-log bench/results/suite.jsonl --fault-log bench/results/faults.jsonl
+
+# Docker's take minutes of downloads, SLURM's a minute each for two nodes on two cores.
+deploy:  ## the recipes of deploy/ on a real SLURM and SSH server; recorded in bench/results
+	$(PYTHON) -m pytest -n 0 --tier all --require slurm --require sshd tests/repo/test_deploy*.py \
+		--run-log bench/results/deploy.jsonl
 
 gpu:  ## all tests of CI on a GPU, where a skipped GPU test is a failure
 	$(PYTHON) -m pytest --tier ci --require gpu

@@ -31,8 +31,9 @@ and appends a record to `bench/results`. The other programs:
 - `bench/scaling.py`: ranks and scales, for `docs/scaling.md`. `bench/sanitize.py`: every algorithm under the tools of
   compute-sanitizer. `bench/device.sh`: all of these on a machine with GPUs.
 
-`make test-all` appends a record to suite.jsonl (tests, seconds, seeds), and one to faults.jsonl (which processes it
-killed, in which phase, and the outcome).
+`make test-all` appends a record to suite.jsonl (tests, seconds, seeds, and which recipes of `deploy/` ran), and one to
+faults.jsonl (which processes it killed, in which phase, and the outcome). `make deploy` runs the recipes alone, and
+appends to deploy.jsonl.
 
 Each name is one graph: `rmatS` is a Graph500 graph of 2^S vertices with 16 edges each (`rmatS-efF`: with F), `uni24`
 has 2^24 vertices of mean degree 16, `grid4k` is a grid of 4096 x 4096 with a tenth of its edges removed. Weights are

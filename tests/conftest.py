@@ -1,4 +1,4 @@
-"""Fixtures and options of all tests: backends, tiers, `--require gpu`, and an end for a session that hangs."""
+"""Fixtures and options of all tests: backends, tiers, `--require`, and an end for a session that hangs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import time
 
 import pytest
 import tiers
-from backends import BACKENDS, available_backends, gpu_count, has_gpu
+from backends import BACKENDS, available_backends, gpu_count
+from requirements import LACKS
 
 # How long the interpreter may take to end after the last test, before threads left behind are killed.
 EXIT_S = 60
@@ -27,7 +28,10 @@ def pytest_addoption(parser):
     parser.addoption("--tier", choices=tiers.TIERS, default=tiers.QUICK, help="which tests: quick, those of CI, or all")
     parser.addoption("--beyond", choices=tiers.TIERS[:2], help="without the tests that this tier runs in full")
     parser.addoption("--run-log", metavar="FILE", help="append a line of JSON that says what the run did")
-    parser.addoption("--require", choices=["gpu"], help="what must be there: a test that wants it fails, never skips")
+    parser.addoption(
+        "--require", action="append", default=[], choices=[*LACKS],
+        help="what must be there: a test that needs it fails, never skips; may be repeated",
+    )  # fmt: skip
     parser.addoption("--faults", type=int, metavar="N", help="how many SIGKILLs, and SIGINTs, at random (by tier)")
     parser.addoption("--fault-seed", type=int, help="draw the faults of a run that said so")
     parser.addoption("--fault-log", metavar="FILE", help="append a line of JSON that says what the faults hit")
@@ -39,7 +43,7 @@ def pytest_cmdline_main(config):
     option = config.option
     if hasattr(config, "workerinput"):  # one of the processes
         return
-    alone = option.require == "gpu" or option.usepdb or all("::" in name for name in config.args)
+    alone = "gpu" in option.require or option.usepdb or all("::" in name for name in config.args)
     if getattr(option, "numprocesses", 0) is None and not option.tx and not alone:
         option.numprocesses = min(len(os.sched_getaffinity(0)), MAX_PROCESSES)
     if getattr(option, "numprocesses", 0) and option.dist == "no":
@@ -56,8 +60,9 @@ def pytest_configure(config):
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # As under nohup or behind `&`: tests interrupt themselves and processes that they start, which inherit this.
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    if config.getoption("require") == "gpu" and not has_gpu():
-        raise pytest.UsageError("--require gpu: CuPy sees no CUDA device (`mgraph doctor` says why)")
+    for name in config.option.require:
+        if lack := LACKS[name]():
+            raise pytest.UsageError(f"--require {name}: {lack}")
     if config.getoption("sanitize"):
         import cupy
 
@@ -234,8 +239,9 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if item.get_closest_marker("gpus"):
             item.add_marker("gpu")
-        if item.get_closest_marker("gpu") and not has_gpu():
-            item.add_marker(pytest.mark.skip(reason="no CUDA device"))
+        for name in (name for name in LACKS if item.get_closest_marker(name)):
+            if lack := LACKS[name]():
+                item.add_marker(pytest.mark.skip(reason=lack))
     # One GPU cannot run these, and under `--require gpu` a skip would be a failure.
     apart = [item for item in items if item.get_closest_marker("gpus") and gpu_count() == 1]
     # A test that is named is run, whatever its tier.
@@ -251,19 +257,19 @@ def pytest_collection_modifyitems(config, items):
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item, call):
     report = yield
-    required = item.config.getoption("require") == "gpu" and item.get_closest_marker("gpu")
+    required = [name for name in item.config.option.require if item.get_closest_marker(name)]
     if required and report.skipped and not hasattr(report, "wasxfail"):
         report.outcome = "failed"
-        report.longrepr = f"--require gpu: skipped: {call.excinfo.value}"
+        report.longrepr = f"--require {required[0]}: skipped: {call.excinfo.value}"
     return report
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report(collector):
     report = yield
-    if collector.config.getoption("require") == "gpu" and report.skipped:
+    if (required := collector.config.option.require) and report.skipped:
         report.outcome = "failed"
-        report.longrepr = f"--require gpu: {collector.nodeid} is skipped whole: {report.longrepr[2]}"
+        report.longrepr = f"--require {required[0]}: {collector.nodeid} is skipped whole: {report.longrepr[2]}"
     return report
 
 
@@ -296,7 +302,9 @@ def pytest_terminal_summary(terminalreporter, exitstatus, config):
     if config.option.run_log and "PYTEST_XDIST_WORKER" not in os.environ:
         from run_log import append_run
 
-        append_run(config, terminalreporter.stats, {"exit": int(exitstatus), "wall_s": round(time.monotonic() - BEGAN)})
+        recipes = [facts for report in reports for name, facts in report.user_properties if name == "recipe"]
+        facts = {"exit": int(exitstatus), "wall_s": round(time.monotonic() - BEGAN), "recipes": recipes}
+        append_run(config, terminalreporter.stats, facts)
 
 
 def pytest_unconfigure():

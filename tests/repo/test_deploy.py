@@ -27,7 +27,6 @@ def start(tmp_path):
             "TMPDIR": str(tmp_path),
             "PYTHON": sys.executable,
             "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH")))),
-            "SLURM_SUBMIT_DIR": str(ROOT),
             "CUDA_VISIBLE_DEVICES": "",
             **environment,
         }
@@ -153,10 +152,26 @@ def test_invalid_options_are_refused(start, options, message):
     assert message in err
 
 
+@pytest.mark.parametrize(
+    ("nodes", "options", "message"),
+    [
+        ("", (), "this is no SLURM job: start it by sbatch"),
+        ("1", ("--interface", "ib0"), "--interface ib0 is for several nodes, and this job has one"),
+        ("2", (), "this job has 2 nodes: name the network between them by --interface"),
+        ("1", ("--nodes=2",), "unknown option --nodes=2: options of sbatch go before the script"),
+    ],
+)
+def test_slurm_job_with_the_wrong_number_of_nodes_is_refused(start, nodes, options, message):
+    process = start("slurm/job.sbatch", *options, SLURM_JOB_NUM_NODES=nodes)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 2
+    assert err.startswith(message)
+    assert len(err.splitlines()) == 1
+
+
 @pytest.mark.ci
-@pytest.mark.parametrize("script", ["local.sh", "slurm.sbatch"])
-def test_smoke_job_runs_on_a_cluster(start, script):
-    process = start(script, "--workers", "2", "--scale", "4")
+def test_smoke_job_runs_on_a_cluster(start):
+    process = start("local.sh", "--workers", "2", "--scale", "4")
     out, err = process.communicate(timeout=110)
     assert process.returncode == 0, err
     assert "2 cpu workers are up" in out

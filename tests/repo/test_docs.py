@@ -36,7 +36,10 @@ PATH = re.compile(rf"(?:[\w.-]+/)+[\w.*-]*|[\w-]+\.(?:{'|'.join(SUFFIXES)})|LICE
 MADE = {"build/docs", "scheduler.json", "edges.csv", "my_job.sh", "mgraph.json", "pairs/", "labels/", "people.csv"}
 MADE |= {"job.toml", "job.manifest.json"}
 # Programs of others, which are not checked.
-FOREIGN = {"pip", "python3", ".venv/bin/pip", ".venv/bin/pytest", "sbatch", "git", "pre-commit", "dask", "export"}
+FOREIGN = {
+    *("pip", "python3", ".venv/bin/pip", ".venv/bin/pytest", "git", "pre-commit", "dask", "export", "mkdir"),
+    *("sbatch", "openssl", "docker", "apptainer", "kubectl", "helm"),
+}
 # Names of commands that are no calls of them, for lack of an argument.
 NAMES_OF_COMMANDS = {
     f"mgraph {name}"
@@ -215,7 +218,7 @@ ADVICE_OF_ANOTHER_PROJECT = re.compile(
 def test_no_advice_installs_the_other_mgraph_of_the_package_index():
     """On the package index `mgraph` is another project: advice names `dask-mgraph`, packages, or this checkout."""
     texts = [*DOCUMENTS, ROOT / "pyproject.toml", ROOT / "Makefile", ROOT / ".ci/run", *ROOT.glob(".github/**/*.yml")]
-    texts += [*ROOT.glob("mgraph/**/*.py"), *ROOT.glob("deploy/*"), *ROOT.glob("bench/*.*")]
+    texts += [*ROOT.glob("mgraph/**/*.py"), *ROOT.glob("deploy/**/*.*"), *ROOT.glob("bench/*.*")]
     texts += [path for path in ROOT.glob("tests/**/*.py") if path.name != "test_docs.py"]
     lines = [(path.name, line) for path in texts for line in path.read_text().splitlines()]
     assert [found for found in lines if ADVICE_OF_ANOTHER_PROJECT.search(found[1])] == []

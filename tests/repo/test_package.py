@@ -52,7 +52,7 @@ def test_extra_networkx_installs_networkx():
 def test_extra_all_has_every_extra_of_users_but_cuda():
     (everything,) = requirements("all").values()
     assert everything.name == PROJECT["name"]
-    of_developers = {"all", "check", "docs", "release", "test"}
+    of_developers = {"all", "check", "deploy", "docs", "release", "test"}
     assert everything.extras == {*PROJECT["optional-dependencies"]} - of_developers - {"cuda12", "cuda13"}
 
 

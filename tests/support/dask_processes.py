@@ -75,6 +75,13 @@ def worker_by_hand(file: str, environment=ENVIRONMENT):
     return dask_process("worker", *options, environment=environment)
 
 
+def free_ports(count: int) -> list[int]:
+    """Return ports on which nothing listens."""
+    with contextlib.ExitStack() as held:
+        sockets = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+        return [each.getsockname()[1] for each in sockets]
+
+
 def listening(pids) -> set[tuple[str, int]]:
     """Return the addresses and ports on which processes listen."""
     sockets = set()

@@ -241,6 +241,18 @@ def test_require_gpu_without_one_is_refused(tmp_path):
     assert "CuPy sees no CUDA device" in done.stderr
 
 
+@pytest.mark.parametrize(("name", "lack"), [("slurm", "no munged"), ("sshd", "no sshd")])
+def test_servers_that_are_required_must_be_there(tmp_path, name, lack):
+    test = f"import pytest\n@pytest.mark.{name}\ndef test_it():\n    assert False"
+    hidden = "env", "PATH=/none", sys.executable, "-c", "import os, sys; os.execv(sys.argv[1], sys.argv[1:])"
+    (tmp_path / "requirements.py").write_text((HELPERS / "requirements.py").read_text().replace("/usr/sbin", "/none"))
+    done = run_pytest(tmp_path, test, "-n", "0", before=hidden)
+    assert "SKIPPED [1] test_it.py" in done.stdout and lack in done.stdout
+    done = run_pytest(tmp_path, test, "-n", "0", "--require", "gpu", "--require", name, gpus=1, before=hidden)
+    assert done.returncode == 4
+    assert f"--require {name}: {lack}" in done.stderr
+
+
 def test_gpu_tests_skip_visibly_without_one(tmp_path):
     (tmp_path / "cupy.py").write_text("def is_available():\n    return False\n")
     done = run_alone(tmp_path, "import pytest\n@pytest.mark.gpu\ndef test_it():\n    assert False")
