@@ -6,6 +6,7 @@ what rank 0 writes down: the ranks have equal shares, and nothing waits for the 
 
 from __future__ import annotations
 
+import contextvars
 import importlib.util
 import os
 import sys
@@ -169,7 +170,8 @@ class _Drawer:
                 if (bar := self.current) is not None:
                     seen = time.monotonic()
                     if seen - bar.began >= DELAY_S:
-                        bar.draw()
+                        # In a context of its own: in a notebook a widget keeps the cell that it is in there.
+                        contextvars.Context().run(bar.draw)
             # `begin` sets `current`, then reads `_is_awake`: one of the two sees what the other has set.
             self._is_awake = False
             if self.current is None:
@@ -263,7 +265,13 @@ def is_terminal() -> bool:
 
 def _may_draw() -> bool:
     """Return whether there may be a terminal or a notebook; it takes about a microsecond where there is none."""
-    return (is_terminal() or "IPython" in sys.modules) and settings.choice("progress", "auto", "off") != "off"
+    return (is_terminal() or _is_interactive()) and settings.choice("progress", "auto", "off") != "off"
+
+
+def _is_interactive() -> bool:
+    """Return whether this process runs the cells of a notebook, or the lines of a prompt of IPython."""
+    ipython = sys.modules.get("IPython")
+    return ipython is not None and getattr(ipython, "get_ipython", lambda: None)() is not None
 
 
 def _find_console() -> Console | None:

@@ -307,7 +307,7 @@ def test_notebook_shows_a_widget_if_there_are_widgets(monkeypatch, has_widgets):
 
     shown = []
     display = types.SimpleNamespace(display=shown.append)
-    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(display=display))
+    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(display=display, get_ipython=object))
     monkeypatch.setitem(sys.modules, "IPython.display", display)
     monkeypatch.setitem(sys.modules, "ipywidgets", types.SimpleNamespace(Output=Output, __spec__=object()))
     monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
