@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 import click
 
@@ -96,7 +96,6 @@ class Commands(click.Group):
             code = super().main(args, prog_name, standalone_mode=False, **extra)
             sys.stdout.flush()
         except BrokenPipeError:
-            _discard_output()
             code = CLOSED_PIPE
         except click.UsageError as error:
             command = error.ctx.command_path if error.ctx else self.name
@@ -107,13 +106,16 @@ class Commands(click.Group):
             code = _print_error(str(error), error.exit_code)
         except OSError as error:
             # For example a full disk behind standard output, or a file deleted after it was checked.
-            _discard_output()
+            _discard(sys.stdout)
             what = f"{error.filename}: " if error.filename else ""
             code = _print_error(f"{what}{error.strerror or error}", InputError.exit_code)
         except MemoryError as error:
             code = _print_error(
                 f"out of memory: {error}: `mgraph plan` shows what a graph needs", WouldNotFit.exit_code
             )
+        if code == CLOSED_PIPE:
+            _discard(sys.stdout)
+            _discard(sys.stderr)
         sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -154,16 +156,18 @@ def _caused_by(error: BaseException | None, kind: type[KeyboardInterrupt]) -> bo
 
 def _print_error(line: str, code: int) -> int:
     # Messages of other libraries may have several lines. Nobody may read them any more.
-    with contextlib.suppress(BrokenPipeError):
+    try:
         click.echo(f"mgraph: {' '.join(line.splitlines())}", err=True)
+    except BrokenPipeError:
+        _discard(sys.stderr)
     return code
 
 
-def _discard_output() -> None:
-    """Redirect standard output to the null device, where the last flush succeeds."""
-    # A stream that a caller has put in place of standard output may have no file descriptor.
+def _discard(stream: TextIO) -> None:
+    """Redirect a standard stream to the null device, where the last flush succeeds."""
+    # A stream that a caller has put in place of it may have no file descriptor.
     with contextlib.suppress(io.UnsupportedOperation):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 @click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -286,7 +286,7 @@ def _begins(file: InputFile, raw: Any, arrays: list[NpzArray]) -> list[int]:
                 begins.append(member.header_offset + _LOCAL_HEADER.size + name_bytes + extra_bytes + array.header_bytes)
     except MgraphError:
         raise
-    except (*DAMAGES, KeyError) as error:
+    except DAMAGES as error:
         raise changed(file, str(error)) from None
     return begins
 

@@ -27,10 +27,13 @@ FIRST_BYTES = {
 }
 SUFFIXES = (".gz", ".bz2", ".xz", ".zst", ".zip")
 # Exceptions of the standard library for a compressed file that is damaged, or of an unknown kind.
-DAMAGES = (
+DAMAGES: tuple[type[Exception], ...] = (
     EOFError, ValueError, RuntimeError, OverflowError, KeyError, struct.error, gzip.BadGzipFile, lzma.LZMAError,
     zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
+# From Python 3.14 on the standard library reads zstd too.
+with contextlib.suppress(ImportError):
+    DAMAGES += (importlib.import_module("compression.zstd").ZstdError,)
 # Bytes of a file that tell its format.
 HEAD_BYTES = 1 << 12
 

@@ -123,6 +123,7 @@ def test_two_arrays_of_one_name_are_refused(path):
         read_edges(path)
 
 
+@pytest.mark.filterwarnings("ignore:Overlapped entries")  # which Python 3.14 warns of
 def test_members_that_overlap_are_refused(path):
     # The directory's second entry points to the first member, which has another name.
     ends = npy(np.arange(4))

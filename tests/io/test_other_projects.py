@@ -78,6 +78,7 @@ READERS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:The default value for `spmatrix`:DeprecationWarning")  # of mmread, SciPy 1.18
 @pytest.mark.parametrize(("suffix", "reader"), [(suffix, name) for suffix in READERS for name in READERS[suffix]])
 def test_written_edges_are_read_by_others(tmp_path, suffix, reader):
     path = tmp_path / f"edges{suffix}"

@@ -17,6 +17,9 @@ CLASSES = (nx.Graph, nx.DiGraph, nx.MultiGraph, nx.MultiDiGraph)
 EVERYTHING = {"preserve_edge_attrs": True, "preserve_node_attrs": True, "preserve_graph_attrs": True}
 OF_ARCS = {name for name in FUNCTIONS if "weakly" in name or "strongly" in name}
 LIMITS = (None, 0, 1, 2.5)
+# NetworkX 3.7 deprecates one of the functions.
+pytestmark = pytest.mark.filterwarnings(r"ignore:\s*bfs_predecessors is deprecated:DeprecationWarning")
+
 WEIGHTS = {
     "small integers": lambda draw: draw.randint(0, 4),
     "sums of floats with ties": lambda draw: draw.choice([0.0, 0.1, 0.2, 0.3, 0.7]),

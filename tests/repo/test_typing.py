@@ -162,6 +162,8 @@ def test_public_attributes_of_handles_are_in_the_reference(handles, name):
     classes = [f"{one.__module__}.{one.__qualname__}" for one in type(handle).__mro__] + [type(handle).__qualname__]
     members = re.findall(r"^\.\. autoclass:: (\S+)\n +:members: (.*)$", reference, re.MULTILINE)
     told = {member for owner, listed in members if owner in classes for member in listed.split(", ")}
-    told |= set(re.findall(r"^    ?(\w[\w, ]*)$", type(handle).__doc__ or "", re.MULTILINE)) | HANDLES[name]
+    told |= (
+        set(re.findall(r"^(\w[\w, ]*)$", inspect.cleandoc(type(handle).__doc__ or ""), re.MULTILINE)) | HANDLES[name]
+    )
     told |= {one for line in told for one in line.split(", ")}
     assert {attribute for attribute in dir(handle) if not attribute.startswith("_")} - told == set()
