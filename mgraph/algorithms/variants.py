@@ -29,6 +29,7 @@ from mgraph.algorithms.sssp.persistent import VARIANT as SSSP_PERSISTENT
 from mgraph.algorithms.sssp.persistent_multi_gpu import VARIANT as SSSP_PERSISTENT_MULTI_GPU
 from mgraph.algorithms.sssp.sweep import VARIANT as SSSP_SWEEP
 from mgraph.algorithms.strong_components.coloring import VARIANT as COLORING
+from mgraph.algorithms.strong_components.depth_first import VARIANT as DEPTH_FIRST
 from mgraph.algorithms.variant import METHODS, GraphSizes, Variant
 from mgraph.formatting import readable_bytes
 from mgraph.partition import Partition
@@ -49,7 +50,7 @@ SSSP = (
 MULTI_SOURCE = (BFS_MULTI_SOURCE,)
 PREDECESSORS = (PREDECESSORS_SWEEP, PREDECESSORS_ROWS)
 COMPONENTS = (AROUND_GIANT, AFFOREST)
-STRONG_COMPONENTS = (COLORING,)
+STRONG_COMPONENTS = (DEPTH_FIRST, COLORING)
 SPANNING_FOREST = (FOREST_PERSISTENT, FOREST_BORUVKA)
 
 TABLE: dict[str, tuple[Variant, ...]] = {

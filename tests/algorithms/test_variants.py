@@ -91,6 +91,9 @@ def test_names_are_unique_and_the_last_variant_always_applies():
     for rows in TABLE.values():
         assert rows[-1].applies(replace(GPU, **CPUS))
     assert select(TABLE["strong_components"], GPU).name == "strong_components.coloring"
+    assert select(TABLE["strong_components"], replace(GPU, **CPUS)).name == "strong_components.coloring"
+    alone = replace(GPU, has_persistent_kernels=False)
+    assert select(TABLE["strong_components"], alone).name == "strong_components.depth_first"
     assert set(methods_of("bfs")) == {*METHODS, "persistent_multi_gpu", "persistent", "step"}
 
 
