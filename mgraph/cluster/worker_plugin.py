@@ -118,7 +118,7 @@ class RankPlugin(WorkerPlugin):
         """Run one rank's function, opening the gang first if this is its first call."""
         network, objects = self._enter(ticket)
         if network.comm is None:
-            rendezvous = self._make_rendezvous(ticket, index)
+            rendezvous = _make_rendezvous(self._worker, ticket, index)
             network.comm = open_network(ticket, index, self._worker, rendezvous, network.aborted)
             # An abort while it opened has not seen this communicator.
             if network.aborted.done():
@@ -128,11 +128,7 @@ class RankPlugin(WorkerPlugin):
         backend = self._backend(ticket, index)
         log = log_of(index, function.__name__)
         log.debug("begins on %s", self._worker.address)
-        with (
-            self._seen.call_of(ticket, backend),
-            self.counts.counted(function.__name__),
-            objects.transaction(),
-        ):
+        with self._seen.call_of(ticket, backend), self.counts.counted(function.__name__), objects.transaction():
             result = function(Rank(index, ticket.size, network.comm, backend, objects), *part, *args)
             # A program on a stream that an abort freed continues with garbage, and must not store it. An abort marks
             # the network first. If it does so before this check, the transaction drops the objects of the call; if
@@ -155,19 +151,6 @@ class RankPlugin(WorkerPlugin):
             if network.aborted.done():
                 raise network.failure()
             return network, self._objects.setdefault((ticket.gang, ticket.session), Objects())
-
-    def _make_rendezvous(self, ticket: Ticket, index: int) -> Callable[[str], list[str]]:
-        """Return a function that reports this rank's address and waits for those of all ranks."""
-
-        def rendezvous(address: str) -> list[str]:
-            return asyncio.run_coroutine_threadsafe(report(address), self._worker.loop.asyncio_loop).result()
-
-        async def report(address: str) -> list[str]:
-            return await self._worker.scheduler.mgraph_rendezvous(
-                gang=ticket.gang, epoch=ticket.epoch, rank=index, address=address, timeout_s=ticket.open_timeout_s
-            )
-
-        return rendezvous
 
     def _backend(self, ticket: Ticket, index: int) -> Backend:
         kind = ticket.backend, ticket.local_ranks[index], ranks_of_process(ticket.members)
@@ -227,3 +210,17 @@ class RankPlugin(WorkerPlugin):
         for key in keys:
             if key in tasks and tasks[key].state == "ready":
                 self._worker.batched_send({"op": "mgraph-paused", "key": key})
+
+
+def _make_rendezvous(worker: Worker, ticket: Ticket, index: int) -> Callable[[str], list[str]]:
+    """Return a function that reports a rank's address and waits for those of all ranks."""
+
+    def rendezvous(address: str) -> list[str]:
+        return asyncio.run_coroutine_threadsafe(report(address), worker.loop.asyncio_loop).result()
+
+    async def report(address: str) -> list[str]:
+        return await worker.scheduler.mgraph_rendezvous(
+            gang=ticket.gang, epoch=ticket.epoch, rank=index, address=address, timeout_s=ticket.open_timeout_s
+        )
+
+    return rendezvous
