@@ -14,7 +14,7 @@ from mgraph.algorithms.variants import COMPONENTS, PREDECESSORS, SPANNING_FOREST
 from mgraph.comm.base import Communicator
 from mgraph.comm.peer_buffers import PeerBuffers
 from mgraph.shard.shard import Shard, cached_on_shard
-from mgraph.shard.user_ids import positions_of, tree_of_users
+from mgraph.shard.user_ids import positions_of, translate_results
 from mgraph.types import LEVEL, Array
 
 
@@ -75,7 +75,7 @@ def search(prepared: Prepared, shard: Shard, comm: Communicator, spec: Traversal
             if spec.algorithm == "sssp":
                 found: Traversal = variant.run(shard, comm, starts, trace, dtype, limit, **how)
             elif variant.translates and spec.predecessors:
-                found = variant.run(shard, comm, starts, trace, limit, behind=tree_of_users)
+                found = variant.run(shard, comm, starts, trace, limit, translate=translate_results)
             else:
                 found = variant.run(shard, comm, starts, trace, limit, **how)
             if dtype == spec.dtype or is_whole(shard, comm, found, spec.limit):
@@ -87,10 +87,10 @@ def search(prepared: Prepared, shard: Shard, comm: Communicator, spec: Traversal
 
 
 def find_tree(
-    shard: Shard, comm: Communicator, sources: list[int], distances: Array, everywhere: Array | None
+    shard: Shard, comm: Communicator, sources: list[int], distances: Array, all_distances: Array | None
 ) -> Array:
     """Return the predecessors that explain distances, as positions."""
-    tree: Array = _tree_variant(shard, comm).run(shard, comm, connected(shard, sources), distances, everywhere)
+    tree: Array = _tree_variant(shard, comm).run(shard, comm, connected(shard, sources), distances, all_distances)
     return tree
 
 

@@ -218,7 +218,7 @@ class Variant:
     takes_user_ids
         Whether the sources are user ids, which the kernel looks up; else positions of vertices that have arcs.
     translates
-        Whether `run` takes `behind`, which launches the translation to user ids right behind the search.
+        Whether `run` takes `translate`, which launches the translation to user ids right after the search.
     stops
         Whether `run` takes `until`, positions of vertices with arcs, and ends once all of them are settled.
     """

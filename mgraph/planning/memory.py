@@ -289,13 +289,13 @@ def _search_parts(sizes: GraphSizes, setting: Setting) -> dict[str, int]:
     """Return the bytes of the searches that the ranks would select, and of what these leave beside the graph."""
     searches = {"bfs": select(BFS, setting)} | ({"sssp": select(SSSP, setting)} if sizes.weight else {})
     # The user ids of all states: stored beside rows, gathered for every result in the compact layout.
-    users = sizes.id_bytes * sizes.states if _sends_answers(sizes) else 0
+    users = sizes.id_bytes * sizes.states if _sends_results(sizes) else 0
     is_compact = setting.layout == "compact"
     parts = {}
     for algorithm, variant in searches.items():
         seen, state = (4, 4) if algorithm == "bfs" else (_seen_bytes(sizes), sizes.state)
-        answer = _answer_bytes(sizes, seen, state) + (users if is_compact else 0)
-        parts[f"while {algorithm} runs"] = variant.bytes(sizes) + answer
+        result = _result_bytes(sizes, seen, state) + (users if is_compact else 0)
+        parts[f"while {algorithm} runs"] = variant.bytes(sizes) + result
     if users:
         parts[RESULT_ROUTING] = _routing_bytes(sizes) + (0 if is_compact else users)
     if buffers := max(_bytes_of("peer_buffers", variant, sizes) for variant in searches.values()):
@@ -317,7 +317,7 @@ def _seen_bytes(sizes: GraphSizes) -> int:
     return sizes.state if dtype is None or dtype.kind == "f" else 8
 
 
-def _sends_answers(sizes: GraphSizes) -> bool:
+def _sends_results(sizes: GraphSizes) -> bool:
     """Return whether results are sent from owners to the ranks that serve their user ids."""
     return sizes.partition.num_ranks > 1 and sizes.partition.cyclic
 
@@ -327,10 +327,10 @@ def _routing_bytes(sizes: GraphSizes) -> int:
     return 2 * (4 + sizes.vertex) * sizes.states // 32
 
 
-def _answer_bytes(sizes: GraphSizes, seen: int, state: int) -> int:
+def _result_bytes(sizes: GraphSizes, seen: int, state: int) -> int:
     """Return the bytes of distances and predecessors in user ids, and of those sent and received."""
     # As many are received as are sent: the user ids of vertices with edges are assumed to be spread evenly.
-    sent = 2 * (state + sizes.id_bytes) * sizes.owned if _sends_answers(sizes) else 0
+    sent = 2 * (state + sizes.id_bytes) * sizes.owned if _sends_results(sizes) else 0
     return (seen + 8) * sizes.users + sent
 
 

@@ -8,7 +8,7 @@ from mgraph.cluster.base import Rank
 from mgraph.rank_jobs.results import StoredColumns
 from mgraph.shard.in_rows import in_degrees
 from mgraph.shard.shard import Shard
-from mgraph.shard.user_ids import tree_of_users
+from mgraph.shard.user_ids import translate_results
 from mgraph.types import vertex_dtype
 
 Direction = Literal["out", "in", "both"]
@@ -25,7 +25,7 @@ def count_degrees(rank: Rank, graph: str, key: str, direction: Direction) -> Non
         counts = shard.degrees + in_degrees(shard, rank.comm)
     # A degree is less than the number of vertices, the sum of two less than twice as much.
     counts = counts.astype(vertex_dtype(2 * shard.info.num_vertices))
-    (degrees,) = tree_of_users(shard, rank.comm, counts, None)
+    (degrees,) = translate_results(shard, rank.comm, counts, None)
     # Vertices without arcs have no state, and count as unreached.
     shard.backend.xp.maximum(degrees, 0, out=degrees)
     rank.objects[key] = StoredColumns(shard.user_range[0], {"degrees": degrees}, labels=shard.labels)

@@ -21,7 +21,7 @@ from mgraph.io.output_tables import Values
 from mgraph.rank_jobs.results import StoredColumns, labels_of_ids
 from mgraph.shard.result_routing import require_result_routing
 from mgraph.shard.shard import Shard
-from mgraph.shard.user_ids import positions_of, tree_of_users
+from mgraph.shard.user_ids import positions_of, translate_results
 from mgraph.types import unreached_of
 from mgraph.validation.traversal import Violation, has_overflow, may_overflow, validate_traversal
 
@@ -101,9 +101,9 @@ def store_traversal(
     # With several sources the nearest one is the end of each vertex's chain of predecessors.
     if (spec.predecessors or len(spec.sources) > 1) and traversal.predecessors is None:
         with trace.phase("predecessors"):
-            traversal.predecessors = find_tree(shard, comm, sources, traversal.distances, traversal.everywhere)
+            traversal.predecessors = find_tree(shard, comm, sources, traversal.distances, traversal.all_distances)
     # The next search overwrites them: they are in its peer buffer.
-    traversal.everywhere = None
+    traversal.all_distances = None
     result = StoredTraversal(shard.user_range[0], {}, spec, traversal, labels=shard.labels)
     with trace.phase("translate"):
         # An isolated source has no state; it reaches itself.
@@ -137,11 +137,11 @@ def _translate(shard: Shard, rank: Rank, result: StoredTraversal, isolated: list
     columns = result.columns
     traversal = result.traversal
     predecessors = traversal.predecessors if result.spec.predecessors else None
-    tree = traversal.in_user_ids or tree_of_users(shard, comm, traversal.distances, predecessors)
+    tree = traversal.in_user_ids or translate_results(shard, comm, traversal.distances, predecessors)
     columns |= zip(("distances", "predecessors"), tree, strict=False)
     if len(result.spec.sources) > 1:
         roots = find_roots(shard, comm, traversal.predecessors)
-        (columns["nearest_source"],) = tree_of_users(shard, comm, None, roots)
+        (columns["nearest_source"],) = translate_results(shard, comm, None, roots)
     lo, hi = shard.user_range
     own = [source for source in isolated if lo <= source < hi]
     for source in own:

@@ -44,7 +44,9 @@ def user_dtype(dtype: np.dtype) -> np.dtype:
     return np.dtype(np.int64) if dtype.kind == "u" else dtype
 
 
-def tree_of_users(shard: Shard, comm: Communicator, distances: Array | None, predecessors: Array | None) -> list[Array]:
+def translate_results(
+    shard: Shard, comm: Communicator, distances: Array | None, predecessors: Array | None
+) -> list[Array]:
     """Return distances and predecessors, those that are not None, for this rank's range of user ids.
 
     Float distances keep their dtype, inf if unreached; levels are int32 and integer distances int64, -1 if unreached.

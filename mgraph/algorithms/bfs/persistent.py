@@ -55,11 +55,11 @@ def bfs_persistent(
     sources: list[int],
     trace: Trace,
     depth_limit: int | None = None,
-    behind: Callable[[Shard, Communicator, Array, Array], list[Array]] | None = None,
+    translate: Callable[[Shard, Communicator, Array, Array], list[Array]] | None = None,
 ) -> Traversal:
     """Find the levels and parents that step.py finds from `sources`, which are positions.
 
-    `behind` launches the translation of both into user ids before the host waits for the search.
+    `translate` launches the translation of both into user ids before the host waits for the search.
     """
     run = shard.backend
     assert isinstance(run, PersistentBackend), "the variant applies to no other"
@@ -71,7 +71,7 @@ def bfs_persistent(
         levels, parents, *_ = search.launch()
         wait = run.marked()
         try:
-            in_user_ids = None if behind is None else behind(shard, comm, levels, parents)
+            in_user_ids = None if translate is None else translate(shard, comm, levels, parents)
         finally:
             wait()
         done, num_rows, reached, reached_arcs = search.control.report()

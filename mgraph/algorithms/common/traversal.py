@@ -155,7 +155,7 @@ class Traversal:
         Both arrays translated, where that was launched right after the search.
     num_beyond
         How many distances, over all ranks, are so long that their dtype may not hold longer ones, where counted.
-    everywhere
+    all_distances
         The distances of all states, where every rank has them; valid until the next search.
     sources
         Positions of the sources of a search that was given user ids, with or without arcs.
@@ -167,5 +167,5 @@ class Traversal:
     reached_arcs: int | None = None
     in_user_ids: list[Array] | None = None
     num_beyond: int | None = None
-    everywhere: Array | None = None
+    all_distances: Array | None = None
     sources: list[int] | None = None

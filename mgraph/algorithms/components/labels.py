@@ -60,6 +60,6 @@ def _agree(shard: Shard, comm: Communicator, found: Roots, smallest: Array) -> N
     if any(count > partition.num_owned(r) // ROOT_SHARE for r, count in enumerate(counts)):
         comm.allreduce(smallest, "min")
         return
-    everywhere = xp.empty(ends[-1], own.dtype)
-    comm.alltoallv([own[: counts[comm.rank]]] * comm.size, xp.split(everywhere, ends[:-1].tolist()))
-    smallest[everywhere] = comm.allreduce(smallest[everywhere], "min")
+    all_roots = xp.empty(ends[-1], own.dtype)
+    comm.alltoallv([own[: counts[comm.rank]]] * comm.size, xp.split(all_roots, ends[:-1].tolist()))
+    smallest[all_roots] = comm.allreduce(smallest[all_roots], "min")

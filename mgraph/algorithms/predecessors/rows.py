@@ -48,12 +48,12 @@ THRESHOLD_ARCS = 1 << 27
 
 
 def find_predecessors(
-    shard: Shard, comm: Communicator, sources: list[int], distances: Array, everywhere: Array | None = None
+    shard: Shard, comm: Communicator, sources: list[int], distances: Array, all_distances: Array | None = None
 ) -> Array:
     """Return the predecessors, as positions, that explain the fixed point `distances`.
 
     Distances are those of owned vertices. In the dtype of levels, which no sum of weights has, they count hops: every
-    arc has weight 1. `everywhere` are those of all states, where they are known. Where every arc leads farther, the
+    arc has weight 1. `all_distances` are those of all states, where they are known. Where every arc leads farther, the
     host does not wait to check that all were found.
     """
     run = shard.backend
@@ -62,7 +62,7 @@ def find_predecessors(
     weights = None if distances.dtype == LEVEL else rows.weights
     xp = run.xp
     base = comm.rank * partition.stride
-    dist = gather_states(shard, comm, distances) if everywhere is None else everywhere
+    dist = gather_states(shard, comm, distances) if all_distances is None else all_distances
     shape = (base, partition.stride, partition.multiplier)
     # First, so that it runs while the host continues.
     threshold, candidates = (

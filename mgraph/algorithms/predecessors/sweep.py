@@ -67,5 +67,7 @@ VARIANT = Variant(
     needs=(EDGE_BLOCKS,),
     # Counted with the search: the memory pool keeps what that has freed.
     bytes=lambda sizes: 0,
-    run=lambda shard, comm, sources, distances, everywhere: find_predecessors_by_sweep(shard, comm, sources, distances),
+    run=lambda shard, comm, sources, distances, all_distances: find_predecessors_by_sweep(
+        shard, comm, sources, distances
+    ),
 )

@@ -70,11 +70,11 @@ def sssp_multi_gpu(
     farthest = unreached_of(dtype) if cutoff is None else cutoff
     width = narrow_delta(shard, dtype) if delta is None else delta
     parameters = {"cutoff": word_of(farthest, dtype), "delta": word_of(width, dtype)}
-    (dist, _), (_, num_beyond, is_everywhere), sources = search(comm, parameters, users, trace)
+    (dist, _), (_, num_beyond, has_all), sources = search(comm, parameters, users, trace)
     _, first, last = _parts(shard.partition, dtype.itemsize)
     assert comm.peer_buffers is not None, "require_sssp_buffers() comes first"
-    everywhere = comm.peer_buffers.own[first:last].view(dtype) if is_everywhere else None
-    return Traversal(dist, None, num_beyond=num_beyond, everywhere=everywhere, sources=sources)
+    all_distances = comm.peer_buffers.own[first:last].view(dtype) if has_all else None
+    return Traversal(dist, None, num_beyond=num_beyond, all_distances=all_distances, sources=sources)
 
 
 def _prepare_search(shard: Shard, dtype: np.dtype, num_sources: int) -> MultiGpuSearch:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mgraph.algorithms.strong_components.kernels import label_isolated, lower_labels
 from mgraph.comm.base import Communicator
 from mgraph.shard.shard import Shard
-from mgraph.shard.user_ids import translated, tree_of_users
+from mgraph.shard.user_ids import translate_results, translated
 from mgraph.types import Array, none_of, vertex_dtype
 
 
@@ -19,6 +19,6 @@ def labels_of_users(shard: Shard, comm: Communicator, roots: Array) -> Array:
     if comm.size > 1:
         comm.allreduce(smallest, "min")
     # On the way to the ranks that serve them, labels are like distances.
-    (labels,) = tree_of_users(shard, comm, translated(run, roots, smallest), None)
+    (labels,) = translate_results(shard, comm, translated(run, roots, smallest), None)
     label_isolated[run](0, len(labels), shard.user_range[0], labels)
     return labels

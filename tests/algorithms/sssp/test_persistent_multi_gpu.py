@@ -59,7 +59,7 @@ def search_twice_in_peer_buffers(shard, comm, sources, dtype, seed, options):
     for k, others in enumerate((sources[-1:], sources)):
         trace = Trace(backend, comm)
         result = sssp_multi_gpu(shard, comm, others, trace, dtype, **(options if k else {}))
-    return result.distances, trace, None if result.everywhere is None else result.everywhere.copy()
+    return result.distances, trace, None if result.all_distances is None else result.all_distances.copy()
 
 
 def search(case, sources, num_ranks=2, order="degree", seed=0, *, heavies=False, finishes=None, **options):
@@ -82,7 +82,7 @@ def search(case, sources, num_ranks=2, order="degree", seed=0, *, heavies=False,
         patch.setattr(module, "wants_weight_sorted_rows", lambda info: heavies)
         results = run_on_ranks(search_twice_in_peer_buffers, shards, users, dtype, seed, options)
     np.testing.assert_array_equal(of_users(shards, sources, [found for found, *_ in results]), wanted)
-    known = [everywhere.reshape(num_ranks, -1) for _, _, everywhere in results if everywhere is not None]
+    known = [all_distances.reshape(num_ranks, -1) for _, _, all_distances in results if all_distances is not None]
     assert len(known) in ([0, num_ranks] if finishes is None else [num_ranks * finishes])
     for parts in known:
         for part, (found, *_) in zip(parts, results, strict=True):
