@@ -1,5 +1,6 @@
 """Record the machine code of every kernel, and compare it with an earlier record; no GPU is needed.
 
+    export PYTHONPATH=tests/support
     python tests/repo/machine_code.py > before.json
     python tests/repo/machine_code.py before.json        # after a change that must not alter machine code
 
