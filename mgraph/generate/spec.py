@@ -41,7 +41,7 @@ def parse_spec(text: str) -> EdgeSource:
     head, *options = text.split(",")
     kind, *values = head.split(":")
     if kind not in KINDS:
-        raise UsageError(f"{text!r}: {kind!r} is not one of {', '.join(KINDS)}")
+        raise UsageError(f"{text!r} is no spec, which begins with {', '.join(KINDS)}")
     make, usage, max_values = KINDS[kind]
     if kind == "grid" and values:
         values = [*values[0].split("x"), *values[1:]]
@@ -78,4 +78,4 @@ def _value(name: str, kind: str, text: str) -> Any:
     try:
         return int(text) if re.fullmatch(r"[+-]?\d+", text) or "float" not in kind else float(text)
     except ValueError:
-        raise UsageError(f"{name} {text!r} is not a number" + (" without a fraction" * ("float" not in kind))) from None
+        raise UsageError(f"{name} {text!r} is not a {'number' if 'float' in kind else 'whole number'}") from None

@@ -125,7 +125,9 @@ def find_columns(
     source = wanted.source
     target = wanted.target
     if (source is None) != (target is None):
-        raise UsageError(f"{path}: give both ends of the edges, source= and target=, or neither")
+        raise UsageError(
+            f"{path}: give both ends of the edges, source= and target= (--source-column, --target-column), or neither"
+        )
     if source is None or target is None:
         ends = find_ends(path, names, directed) if names else (0, 1)
     else:
