@@ -28,7 +28,7 @@ class Shared(ABC):
 class Names(tuple[str, ...], Shared):
     """Consecutive words, or values, in the same order on both sides.
 
-    `Names("Report", "done num_rows")` is `enum Report { DONE, NUM_ROWS, NUM_REPORTS };` in CUDA.
+    `Names("Report", "done num_records")` is `enum Report { DONE, NUM_RECORDS, NUM_REPORTS };` in CUDA.
     """
 
     c_name: str

@@ -57,14 +57,14 @@ def constant(name: str, text: str) -> int:
 
 
 def test_names_shared_with_a_kernel_have_one_order():
-    names = Names("Report", "done num_rows")
-    assert names.c_text() == "enum Report { DONE, NUM_ROWS, NUM_REPORTS };\n"
-    assert names.arranged(num_rows=2, done=1) == (1, 2)
-    assert names.arranged(behind=1, num_rows=2) == (2,)
+    names = Names("Report", "done num_records")
+    assert names.c_text() == "enum Report { DONE, NUM_RECORDS, NUM_REPORTS };\n"
+    assert names.arranged(num_records=2, done=1) == (1, 2)
+    assert names.arranged(behind=1, num_records=2) == (2,)
     with pytest.raises(TypeError, match="done"):
-        names.arranged(num_rows=2)
+        names.arranged(num_records=2)
     with pytest.raises(TypeError, match="rows"):
-        names.arranged(num_rows=2, done=1, rows=3)
+        names.arranged(num_records=2, done=1, rows=3)
 
 
 def test_parts_of_an_array_are_contiguous():
@@ -117,8 +117,8 @@ def test_peer_buffers_have_one_head():
     assert constant("MAX_SHARED_SOURCES", text_of("backends/device/ranks")) == multi_gpu_search.MAX_SHARED_SOURCES
     assert bfs_multi_gpu.SIZES.num_buffers == peer_memory.MAX_RANKS
     for kernels in bfs_multi_gpu, sssp_multi_gpu:
-        assert constant("ROW", text_of("backends/device/frontiers")) == len(kernels.LAYOUT.record)
-        assert kernels.LAYOUT.report[:2] == ("done", "num_rows")
+        assert constant("TRACE_WORDS", text_of("backends/device/frontiers")) == len(kernels.LAYOUT.record)
+        assert kernels.LAYOUT.report[:2] == ("done", "num_records")
 
 
 @pytest.mark.covering(every=3)

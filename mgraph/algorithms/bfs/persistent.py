@@ -23,7 +23,7 @@ from mgraph.algorithms.bfs.persistent_kernels import (
     LAYOUT,
     MAX_QUEUED,
     METHODS,
-    ROW,
+    RECORD,
     queue_capacity,
     search_levels,
     work_words,
@@ -74,13 +74,13 @@ def bfs_persistent(
             in_user_ids = None if translate is None else translate(shard, comm, levels, parents)
         finally:
             wait()
-        done, num_rows, reached, reached_arcs = search.control.report()
+        done, num_records, reached, reached_arcs = search.control.report()
         if not done:
             run.arrived[:] = 0
             raise CommAborted("the search was aborted at a grid barrier")
         trace.end_phase()
-        trace.add_persistent(partial(_steps, search.control.rows(num_rows)))
-        if has_all_levels(shard, dtype, num_rows, depth_limit):
+        trace.add_persistent(partial(_steps, search.control.records(num_records)))
+        if has_all_levels(shard, dtype, num_records, depth_limit):
             return Traversal(levels, parents, reached, reached_arcs, in_user_ids)
         # Freed before the next search allocates its own.
         del levels, parents, in_user_ids
@@ -99,9 +99,9 @@ def may_exceed_uint8_levels(shard: Shard) -> bool:
     return shard.info.num_arcs <= DEEP_DEGREE * shard.partition.num_positions
 
 
-def has_all_levels(shard: Shard, dtype: np.dtype, num_rows: int, depth_limit: int | None) -> bool:
+def has_all_levels(shard: Shard, dtype: np.dtype, num_records: int, depth_limit: int | None) -> bool:
     """Return whether a search with so many trace records, one for each level, needs no wider dtype."""
-    if dtype == LEVEL or num_rows < MAX_IN_BYTES or (depth_limit is not None and depth_limit <= MAX_IN_BYTES):
+    if dtype == LEVEL or num_records < MAX_IN_BYTES or (depth_limit is not None and depth_limit <= MAX_IN_BYTES):
         return True
     shard.exceeds_uint8_levels = True
     return False
@@ -140,7 +140,7 @@ class _Search:
             **dict(zip(COSTS, costs, strict=True)),
         }
         # Where there are no vertices nothing is launched.
-        empty = {"done": num == 0, "num_rows": 0, "reached": 0, "reached_arcs": 0}
+        empty = {"done": num == 0, "num_records": 0, "reached": 0, "reached_arcs": 0}
         # One source is a launch parameter.
         listed = num_sources if num_sources > 1 else 0
         self.control = ControlBlock(run, LAYOUT, shared, empty, TRACE_RECORDS, listed)
@@ -165,7 +165,7 @@ def _steps(log: bytes) -> list[dict]:
     """Return the trace records as dictionaries."""
     return [
         {"method": METHODS[m], "frontier": f, "arcs": a, "microseconds": ns / 1000, "bytes": 0, "levels": num_levels}
-        for m, f, a, ns, num_levels in np.frombuffer(log, np.int64).reshape(-1, len(ROW)).tolist()
+        for m, f, a, ns, num_levels in np.frombuffer(log, np.int64).reshape(-1, len(RECORD)).tolist()
     ]
 
 

@@ -88,14 +88,14 @@ struct BfsState : Work<BfsState> {
   bool in_bits = false, in_queue = true, pulling = false, counted = true;
   i64 level = -1, count = 0, arcs = 0, reached = 0, reached_arcs = 0, listed = 0;
   i64 my_count = 0, my_arcs = 0, my_scanned = 0;  // of this thread since the last barrier
-  i64 num_rows = 0, started = 0;                  // of the trace
+  i64 num_records = 0, started = 0;               // of the trace
 
   // Addresses in `work` are computed wherever they are used: registers are scarcer than arithmetic.
   __device__ i64 parameter(Parameter which) const { return block->parameters[which]; }
   __device__ i64 cost(Cost which) { return block->parameters[NUM_PARAMETERS + which]; }
   __device__ i64 words() const { return (n + 63) >> 6 << 1; }
   __device__ i64 own_words() const { return 0; }
-  __device__ i64 num_records() const { return parameter(TRACE_RECORDS); }
+  __device__ i64 record_capacity() const { return parameter(TRACE_RECORDS); }
   __device__ i64 capacity() const { return parameter(CAPACITY); }
   __device__ u32* bitmap(bool which) const { return bitmaps() + (which ? words() : 0); }
   __device__ u32* visited() { return bitmap(side); }
@@ -205,8 +205,10 @@ struct BfsState : Work<BfsState> {
     for (i64 group = warp_index() << 5; group < sources; group += warp_count() << 5) {
       bool there = group + lane_index() < sources;
       vertex_t v =
-          there ? (vertex_t)host[RECORDS_AT + parameter(TRACE_RECORDS) * ROW + group + lane_index()]
-                : 0;
+          there
+              ? (vertex_t)
+                    host[RECORDS_AT + parameter(TRACE_RECORDS) * TRACE_WORDS + group + lane_index()]
+              : 0;
       if (there) {
         set_bit(other_visited(), v);
         levels[v] = 0;
@@ -283,9 +285,9 @@ struct BfsState : Work<BfsState> {
   __device__ void trace(i64 method, i64 frontier, i64 scanned, i64 num_levels) {
     if (!is_reporter() || threadIdx.x != blockDim.x - 1) return;
     i64 now = clock_ns();
-    bool beyond = num_rows == parameter(TRACE_RECORDS);
-    i64* row = trace_records() + (beyond ? num_rows - 1 : num_rows++) * ROW;
-    note(row, beyond, {method, frontier, scanned, now - started, num_levels});
+    bool beyond = num_records == parameter(TRACE_RECORDS);
+    i64* record = trace_records() + (beyond ? num_records - 1 : num_records++) * TRACE_WORDS;
+    note(record, beyond, {method, frontier, scanned, now - started, num_levels});
     started = now;
   }
   // The last thread of the last block, which has the least work in small levels, writes trace and
@@ -295,13 +297,13 @@ struct BfsState : Work<BfsState> {
   __device__ void report_to_host() {
     i64* report = host + REPORT_AT;
     if (threadIdx.x == blockDim.x - 1) {
-      report[NUM_ROWS] = block->sums[0] = num_rows;
+      report[NUM_RECORDS] = block->sums[0] = num_records;
       report[REACHED] = reached;
       report[REACHED_ARCS] = reached_arcs;
       report[DONE] = 1;
     }
     __syncthreads();
-    for (i64 i = threadIdx.x; i < block->sums[0] * ROW; i += blockDim.x)
+    for (i64 i = threadIdx.x; i < block->sums[0] * TRACE_WORDS; i += blockDim.x)
       report[NUM_REPORTS + i] = trace_records()[i];
   }
 };

@@ -1,7 +1,7 @@
 """A whole breadth-first search in one launch, on one rank: the persistent variant of algorithms/bfs/step.py.
 
 Its control block is in host memory that the kernel reads and writes, so that a search is one launch and one wait:
-`LAUNCH_PARAMETERS` and `COSTS`, `REPORT`, a record of `ROW` for each superstep, then the sources.
+`LAUNCH_PARAMETERS` and `COSTS`, `REPORT`, a `RECORD` for each superstep, then the sources.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ LAUNCH_PARAMETERS = Names(
 # pushed to a queue, an arc proposed to parents, a vertex found so, a vertex passed over, a vertex of which a pull
 # scans the first arc, and a further arc of it.
 COSTS = Names("Cost", "phase queueing proposing settling passing opening scanning")
-REPORT = Names("Report", "done num_rows reached reached_arcs")
-ROW = ("method", "frontier", "arcs", "nanoseconds", "levels")
-LAYOUT = ControlLayout(LAUNCH_PARAMETERS, COSTS, own="depth_limit source", report=REPORT, record=ROW)
+REPORT = Names("Report", "done num_records reached reached_arcs")
+RECORD = ("method", "frontier", "arcs", "nanoseconds", "levels")
+LAYOUT = ControlLayout(LAUNCH_PARAMETERS, COSTS, own="depth_limit source", report=REPORT, record=RECORD)
 METHODS = Names("Method", "push pull walk")
 # What blocks count in a phase: COUNT, ARCS and SCANNED are summed over threads first. Counters rotate over three
 # phases.
@@ -30,7 +30,7 @@ WORK = WorkArea(
     "Work",
     "work",
     counters=("i64", SIZES.num_phases * len(COUNTERS)),
-    trace_records=("i64", lambda size: size.num_records * len(ROW)),
+    trace_records=("i64", lambda size: size.record_capacity * len(RECORD)),
     bitmaps=("u32", lambda size: size.words),
     other_bitmap=("u32", lambda size: size.words),
     queue_offsets=("i64", lambda size: 4 * size.capacity),
@@ -53,7 +53,7 @@ def queue_capacity(num_positions: int, num_sources: int = 1) -> int:
 
 def work_words(num_positions: int, capacity: int, itemsize: int, trace_records: int) -> int:
     """Return the length of the work area in 32-bit words."""
-    sizes = {"num_records": trace_records, "words": 2 * -(-num_positions // 64), "capacity": capacity}
+    sizes = {"record_capacity": trace_records, "words": 2 * -(-num_positions // 64), "capacity": capacity}
     return WORK.num_bytes(sizes, {"vertex_t": itemsize}) // 4
 
 

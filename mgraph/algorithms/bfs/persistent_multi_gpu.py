@@ -58,8 +58,8 @@ def bfs_multi_gpu(
     for dtype, limit in level_dtypes(shard, depth_limit):
         search = _search_from_one(shard, dtype) if len(users) == 1 else _search_from(shard, dtype, len(users))
         parameters = {"depth_limit": -1 if limit is None else limit}
-        (levels, parents), (num_rows, reached, reached_arcs), sources = search(comm, parameters, users, trace)
-        if has_all_levels(shard, dtype, num_rows, depth_limit):
+        (levels, parents), (num_records, reached, reached_arcs), sources = search(comm, parameters, users, trace)
+        if has_all_levels(shard, dtype, num_records, depth_limit):
             return Traversal(levels, parents, reached, reached_arcs, sources=sources)
         # Freed before the next search allocates its own.
         del levels, parents
@@ -72,7 +72,7 @@ def _search_from(shard: Shard, dtype: np.dtype, num_sources: int) -> MultiGpuSea
     incoming = shard.incoming
     first_neighbors = require_first_neighbors(shard)
     shared = {
-        "num_starts": num_sources,
+        "num_sources": num_sources,
         "stride": partition.stride,
         "multiplier": partition.multiplier,
         "first": partition.offset(shard.rank),
@@ -114,7 +114,7 @@ def peer_buffer_bytes(partition: Partition) -> int:
         "words": partition.stride // 32,
         "num_ranks": partition.num_ranks,
         "inbox": _inbox(partition),
-        "num_records": TRACE_RECORDS,
+        "record_capacity": TRACE_RECORDS,
         "capacity": queue_capacity(partition.stride),
     }
     itemsize = partition.dtype.itemsize

@@ -2,10 +2,9 @@
 // memory: run() is the loop of algorithms/bfs/step.py. persistent_multi_gpu_kernels.py describes
 // the parameters.
 //
-//   persistent_multi_gpu_kernels.cuh       peer buffers and state (a table of it), broadcasts,
-//   scans persistent_multi_gpu_kernels.push.cuh  candidates, from the senders' queues to the owners
-//   parent_scans.cuh                       scans of rows for a parent, as the one-GPU search does
-//   too
+//   persistent_multi_gpu_kernels.cuh       peer buffers, state (a table of it), broadcasts, scans
+//   persistent_multi_gpu_kernels.push.cuh  candidates, from the senders' queues to the owners
+//   parent_scans.cuh                       scans of rows for a parent, as on one GPU
 //
 // A frontier of few arcs is pushed as candidate parents, of which the owner keeps the smallest. Of
 // many arcs only target bits are exchanged, and a marked vertex scans its own row for a parent, as
@@ -257,18 +256,19 @@ struct MultiGpuBfs : MultiGpuPush {
   __device__ void trace(i64 frontier) {
     if (thread_index() != 0) return;
     bool beyond = level > parameter(TRACE_RECORDS);
-    i64 ended = clock_ns(), *row = rows() + ((beyond ? parameter(TRACE_RECORDS) : level) - 1) * ROW;
-    note(row, beyond,
+    i64 ended = clock_ns(),
+        *record = records() + ((beyond ? parameter(TRACE_RECORDS) : level) - 1) * TRACE_WORDS;
+    note(record, beyond,
          {pulling, frontier, block->ranks.own[SCANNED], ended - started, block->ranks.own[SENT]});
     started = ended;
   }
   // Write report and trace to host memory, by all threads of a block.
   __device__ void report_to_host(i64* report) const {
-    i64 num_rows = level < parameter(TRACE_RECORDS) ? level : parameter(TRACE_RECORDS);
-    for (i64 i = threadIdx.x; i < num_rows * ROW; i += blockDim.x)
-      report[NUM_REPORTS + i] = load_relaxed(rows() + i);
+    i64 num_records = level < parameter(TRACE_RECORDS) ? level : parameter(TRACE_RECORDS);
+    for (i64 i = threadIdx.x; i < num_records * TRACE_WORDS; i += blockDim.x)
+      report[NUM_REPORTS + i] = load_relaxed(records() + i);
     if (threadIdx.x > 0) return;
-    report[NUM_ROWS] = num_rows;
+    report[NUM_RECORDS] = num_records;
     report[REACHED] = reached;
     report[REACHED_ARCS] = indptr[parameter(NUM_OWNED)] - block->ranks.own[ARCS];
     report[DONE] = 1;
@@ -292,8 +292,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
                           first_neighbors,
                           levels,
                           parents}}};
-  Sources sources = {block.parameters[NUM_STARTS], block.sources,
-                     host + RECORDS_AT + block.parameters[TRACE_RECORDS] * ROW,
+  Sources sources = {block.parameters[NUM_SOURCES], block.sources,
+                     host + RECORDS_AT + block.parameters[TRACE_RECORDS] * TRACE_WORDS,
                      block.parameters[FOUND] != 0};
   if (sources.find(search.ranks, positions, block.parameters[FIRST_USER],
                    block.parameters[NUM_USERS], host + FOUND))

@@ -133,7 +133,7 @@ struct MultiGpuState : PeerBuffer<MultiGpuState> {
   __device__ i64* counters() const { return counts_from(buffer(), MAX_RANKS); }
   __device__ i64 inbox() const { return parameter(INBOX); }
   __device__ i64 capacity() const { return parameter(CAPACITY); }
-  __device__ i64 num_records() const { return parameter(TRACE_RECORDS); }
+  __device__ i64 record_capacity() const { return parameter(TRACE_RECORDS); }
   __device__ i64* queue_counter(bool which) const { return counters() + QUEUE_COUNTERS + which; }
   __device__ i64* list_counter() const { return counters() + LIST_COUNTER; }
   __device__ i64* runs_taken(i64 of_level) const {
@@ -142,11 +142,11 @@ struct MultiGpuState : PeerBuffer<MultiGpuState> {
   __device__ i64* deferred_counter(bool which) const {
     return counters() + DEFERRED_COUNTERS + which;
   }
-  __device__ i64* rows() const { return counters() + NUM_COUNTERS; }
+  __device__ i64* records() const { return counters() + NUM_COUNTERS; }
   __device__ Queue queue() const {
     // queue_offsets(), queue_first() and queue_vertices(), in one chain: each by itself takes more
     // registers.
-    i64 *offsets = rows() + num_records() * ROW, *first = offsets + capacity();
+    i64 *offsets = records() + record_capacity() * TRACE_WORDS, *first = offsets + capacity();
     return {offsets, first, (vertex_t*)(first + capacity())};
   }
 

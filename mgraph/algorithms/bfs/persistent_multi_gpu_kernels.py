@@ -1,6 +1,6 @@
 """A whole breadth-first search in one launch a rank: the persistent multi-GPU variant of algorithms/bfs/step.py.
 
-Its control block is in host memory that the kernel reads and writes: `LAUNCH_PARAMETERS`, `REPORT`, a record of `ROW`
+Its control block is in host memory that the kernel reads and writes: `LAUNCH_PARAMETERS`, `REPORT`, a `RECORD`
 for each level, then the sources.
 """
 
@@ -12,13 +12,13 @@ from mgraph.backends.shared_names import Constants, ControlLayout, Names, Offset
 # `found` is written by the kernel once it has translated the sources itself.
 LAUNCH_PARAMETERS = Names(
     "Parameter",
-    "depth_limit found num_starts stride multiplier first num_owned num_positions num_arcs last_arc degree_one_from "
+    "depth_limit found num_sources stride multiplier first num_owned num_positions num_arcs last_arc degree_one_from "
     "num_hubs capacity inbox beta growth first_user num_users trace_records",
 )
 METHODS = Names("Method", "push pull")
-REPORT = Names("Report", "done num_rows reached reached_arcs")
-ROW = ("method", "frontier", "arcs", "nanoseconds", "bytes")
-LAYOUT = ControlLayout(LAUNCH_PARAMETERS, own="depth_limit found", report=REPORT, record=ROW)
+REPORT = Names("Report", "done num_records reached reached_arcs")
+RECORD = ("method", "frontier", "arcs", "nanoseconds", "bytes")
+LAYOUT = ControlLayout(LAUNCH_PARAMETERS, own="depth_limit found", report=REPORT, record=RECORD)
 # Of the queue and of deferred candidates there are two counters, for alternating levels, and of runs of words.
 COUNTERS = Offsets(queue_counters=2, list_counter=1, run_counters=2, deferred_counters=2)
 # At most so many blocks of a rank send candidates.
@@ -35,7 +35,7 @@ WORK = WorkArea(
     deferred_candidates=("Candidate", lambda size: size.inbox * size.num_ranks // 2),
     candidate_counts=("i64", SIZES.num_buffers * (1 + SIZES.max_blocks)),
     counters=("i64", COUNTERS.total),
-    trace_records=("i64", lambda size: size.num_records * len(ROW)),
+    trace_records=("i64", lambda size: size.record_capacity * len(RECORD)),
     queue_offsets=("i64", lambda size: size.capacity),
     queue_first=("i64", lambda size: size.capacity),
     queue_vertices=("vertex_t", lambda size: size.capacity),

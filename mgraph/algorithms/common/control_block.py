@@ -84,6 +84,6 @@ class ControlBlock:
         """Return what the kernel reports."""
         return self._reports.unpack_from(self._memory, self._report_at)
 
-    def rows(self, count: int) -> bytes:
+    def records(self, count: int) -> bytes:
         """Return a copy of the first records of the trace."""
         return bytes(self._memory[self._records_at : self._records_at + count * self._record_bytes])

@@ -38,7 +38,7 @@ class MultiGpuSearch:
         The search kernel, and the names of the methods that its trace has by number.
     layout
         Its control block. `found`, which says whether the sources are positions already, is one of a search's own
-        parameters; the report begins with `done` and `num_rows`.
+        parameters; the report begins with `done` and `num_records`.
     shared
         The launch parameters that all searches of the shard share, by name, but for this rank's range of user ids and
         the capacity of the trace.
@@ -95,18 +95,18 @@ class MultiGpuSearch:
                 trace.begin_phase()
         finally:
             wait_for_ranks(comm, control.run)
-        done, num_rows, *reported = control.report()
+        done, num_records, *reported = control.report()
         require_done(comm, done)
         trace.end_phase()
-        rows = np.frombuffer(control.rows(num_rows), np.int64).reshape(-1, self._record_words)
-        comm.bytes_sent += int(rows[:, -1].sum())
-        trace.add_persistent(partial(_steps_of, self._methods, rows))
-        return results, [num_rows, *reported], control.on_host[control.sources_at :][: len(users)].tolist()
+        records = np.frombuffer(control.records(num_records), np.int64).reshape(-1, self._record_words)
+        comm.bytes_sent += int(records[:, -1].sum())
+        trace.add_persistent(partial(_steps_of, self._methods, records))
+        return results, [num_records, *reported], control.on_host[control.sources_at :][: len(users)].tolist()
 
 
-def _steps_of(methods: Sequence[str], rows: np.ndarray) -> list[dict]:
+def _steps_of(methods: Sequence[str], records: np.ndarray) -> list[dict]:
     """Return the trace records as dictionaries."""
     return [
         {"method": methods[m], "frontier": frontier, "arcs": arcs, "microseconds": ns / 1000, "bytes": sent}
-        for m, frontier, arcs, ns, sent in rows.tolist()
+        for m, frontier, arcs, ns, sent in records.tolist()
     ]

@@ -93,7 +93,7 @@ def _prepare_search(shard: Shard, dtype: np.dtype, num_sources: int) -> MultiGpu
         "multiplier": partition.multiplier,
         "num_positions": partition.num_positions,
         "num_owned": shard.num_owned,
-        "num_starts": num_sources,
+        "num_sources": num_sources,
         "num_arcs": info.num_arcs,
         "capacity": queue_capacity(partition, num_arcs),
         "long_rows": long_rows(shard, ALL_WARPS_ROW),
@@ -147,7 +147,7 @@ def queue_capacity(partition: Partition, num_arcs: int) -> int:
 
 def work_words(partition: Partition, num_arcs: int) -> int:
     """Return the 32-bit words of a rank's work area: counters, trace records, and a queue with its entries' rows."""
-    sizes = {"num_records": TRACE_RECORDS, "capacity": queue_capacity(partition, num_arcs)}
+    sizes = {"record_capacity": TRACE_RECORDS, "capacity": queue_capacity(partition, num_arcs)}
     return -(-WORK.num_bytes(sizes, {"vertex_t": partition.dtype.itemsize}) // 4)
 
 

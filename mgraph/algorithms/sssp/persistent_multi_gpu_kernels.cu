@@ -162,7 +162,7 @@ struct MultiGpuSssp : OwnedSlice {
     if (!beyond) num_records++;
     if (thread_index() != 0) return;
     i64 ended = clock_ns();
-    note(trace_records() + (num_records - 1) * ROW, beyond,
+    note(trace_records() + (num_records - 1) * TRACE_WORDS, beyond,
          {method, frontier, block->ranks.own[SCANNED], ended - started, block->ranks.own[SENT]});
     started = ended;
   }
@@ -180,12 +180,12 @@ struct MultiGpuSssp : OwnedSlice {
   }
   // Write trace records and report to host memory, by one block.
   __device__ void report_to_host(i64* report) const {
-    for (i64 i = threadIdx.x; i < num_records * ROW; i += blockDim.x)
+    for (i64 i = threadIdx.x; i < num_records * TRACE_WORDS; i += blockDim.x)
       report[NUM_REPORTS + i] = load_relaxed(trace_records() + i);
     if (threadIdx.x > 0) return;
-    report[NUM_ROWS] = num_records;
+    report[NUM_RECORDS] = num_records;
     report[NUM_BEYOND] = block->ranks.total[COUNT];
-    report[EVERYWHERE] = is_last_bucket;
+    report[HAS_ALL_DISTANCES] = is_last_bucket;
     report[DONE] = 1;
   }
 };
@@ -203,9 +203,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
                *delta = (const dist_t*)&block.parameters[DELTA];
   MultiGpuSssp search = {
       {{{{}, &block, ranks, indptr, targets, weights, work, scale, *cutoff}}}, dist, *delta};
-  Sources sources = {block.parameters[NUM_STARTS], block.sources,
-                     host + NUM_PARAMETERS + NUM_REPORTS + block.parameters[TRACE_RECORDS] * ROW,
-                     block.parameters[FOUND] != 0};
+  Sources sources = {
+      block.parameters[NUM_SOURCES], block.sources,
+      host + NUM_PARAMETERS + NUM_REPORTS + block.parameters[TRACE_RECORDS] * TRACE_WORDS,
+      block.parameters[FOUND] != 0};
   if (sources.find(search.ranks, positions, block.parameters[FIRST_USER],
                    block.parameters[NUM_USERS], host + FOUND))
     search.run(sources, host + NUM_PARAMETERS);

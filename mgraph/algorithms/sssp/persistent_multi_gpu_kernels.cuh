@@ -108,11 +108,11 @@ struct DistanceCopies : SsspWork<DistanceCopies> {
   __device__ i64* queue_counter(bool which) const { return counters() + QUEUE_COUNTERS + which; }
   // Parts of a queue taken beside the first of each block.
   __device__ i64* part_counter(bool which) const { return counters() + PART_COUNTERS + which; }
-  __device__ i64 num_records() const { return parameter(TRACE_RECORDS); }
+  __device__ i64 record_capacity() const { return parameter(TRACE_RECORDS); }
   __device__ i64 capacity() const { return parameter(CAPACITY); }
   __device__ Queue queue() const {
     // queue_offsets(), queue_first() and queue_vertices() in one chain: apart they spill more.
-    i64 *offsets = trace_records() + num_records() * ROW, *first = offsets + capacity();
+    i64 *offsets = trace_records() + record_capacity() * TRACE_WORDS, *first = offsets + capacity();
     vertex_t* vertices = (vertex_t*)(first + capacity());
     return {offsets + queue_begin, first + queue_begin, vertices + queue_begin};
   }

@@ -1,7 +1,7 @@
 """Find shortest paths in one launch per rank, on ranks that share peer buffers.
 
 The loop of delta_stepping.py, in peer memory. The control block is host memory that the kernel reads and writes: the
-launch parameters, REPORT, a trace record of `ROW` words for each round, and the sources, of which
+launch parameters, REPORT, a `RECORD` for each round, and the sources, of which
 bfs/persistent_multi_gpu_kernels.py says more.
 """
 
@@ -16,24 +16,24 @@ from mgraph.backends.shared_names import Constants, ControlLayout, Names, Offset
 # offsets of the marks' summary and of the distances in a peer buffer.
 LAUNCH_PARAMETERS = Names(
     "Parameter",
-    "cutoff delta found beyond stride multiplier num_positions num_owned num_starts num_arcs capacity long_rows "
+    "cutoff delta found beyond stride multiplier num_positions num_owned num_sources num_arcs capacity long_rows "
     "has_heavy can_pull summary distances first_user num_users trace_records",
 )
-REPORT = Names("Report", "done num_rows num_beyond everywhere")
+REPORT = Names("Report", "done num_records num_beyond has_all_distances")
 # Counters of the queue and of its parts, double-buffered.
 COUNTERS = Offsets(queue_counters=2, part_counters=2)
 # Rows of more arcs are pulled by all warps; vertices that have them may be queued beside all others.
 SIZES = Constants(num_counters=COUNTERS.total, all_warps_row=256)
 ALL_WARPS_ROW = SIZES.all_warps_row
-ROW = ("method", "frontier", "arcs", "nanoseconds", "bytes")
-LAYOUT = ControlLayout(LAUNCH_PARAMETERS, own="cutoff delta found", report=REPORT, record=ROW)
+RECORD = ("method", "frontier", "arcs", "nanoseconds", "bytes")
+LAYOUT = ControlLayout(LAUNCH_PARAMETERS, own="cutoff delta found", report=REPORT, record=RECORD)
 METHODS = Names("Method", "push scan heavy pull")
 # The kernel's `work`: a queue entry is the offset of its arcs in the queue, its first arc, and its vertex.
 WORK = WorkArea(
     "SsspWork",
     "work",
     counters=("i64", COUNTERS.total),
-    trace_records=("i64", lambda size: size.num_records * len(ROW)),
+    trace_records=("i64", lambda size: size.record_capacity * len(RECORD)),
     queue_offsets=("i64", lambda size: size.capacity),
     queue_first=("i64", lambda size: size.capacity),
     queue_vertices=("vertex_t", lambda size: size.capacity),

@@ -291,9 +291,9 @@ constexpr i64 LAST_SHARE = 8;
 __device__ inline bool is_finish(i64 others, i64 all) { return others * LAST_SHARE < all; }
 
 // ---- the trace ---------------------------------------------------------------------------------
-constexpr i64 ROW = 5;  // words of a record: the method, and numbers that add up
+constexpr i64 TRACE_WORDS = 5;  // words of a record: the method, and numbers that add up
 // Write the record of a superstep; those `beyond` the trace are added to its last.
-__device__ inline void note(i64* row, bool beyond, const i64 (&facts)[ROW]) {
-  row[0] = facts[0];
-  for (int k = 1; k < ROW; k++) row[k] = (beyond ? row[k] : 0) + facts[k];
+__device__ inline void note(i64* record, bool beyond, const i64 (&facts)[TRACE_WORDS]) {
+  record[0] = facts[0];
+  for (int k = 1; k < TRACE_WORDS; k++) record[k] = (beyond ? record[k] : 0) + facts[k];
 }
