@@ -25,7 +25,7 @@ from mgraph.io.parquet import as_end, check_types, declared_in
 from mgraph.io.pieces import edge_piece
 from mgraph.io.pyarrow_module import require_pyarrow
 from mgraph.io.ranges import changed, num_bytes_of, opened
-from mgraph.io.samples import PLACES, ROWS, LabelSample, largest_of, places
+from mgraph.io.samples import LABEL_PLACES, PLACES, ROWS, LabelSample, largest_of, places
 
 PIECE_BYTES = 32 << 20
 # Record batches up to this size are read to estimate the number of rows.
@@ -71,7 +71,7 @@ class ArrowTable:
         rows, found, _ = _expected(self, identity(self.file.stat()))
         return found.text_bytes(rows) if isinstance(found, LabelSample) else found
 
-    def label_sample(self, most: int = PLACES) -> LabelSample | None:
+    def label_sample(self, most: int = LABEL_PLACES) -> LabelSample | None:
         """Return the ids in these batches; None if these are numbers, or not read."""
         found = _expected(self, identity(self.file.stat()))[1]
         return found if isinstance(found, LabelSample) else None

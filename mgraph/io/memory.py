@@ -15,7 +15,7 @@ from mgraph.io.checks import as_flag, as_ids, check_base, check_labels, check_nu
 from mgraph.io.device import DeviceColumn, on_host
 from mgraph.io.indptr import check_indptr
 from mgraph.io.memory_columns import MemoryColumn, RowColumn, ids_column, sample_columns, weights_column, weights_of
-from mgraph.io.samples import PLACES, LabelSample
+from mgraph.io.samples import LABEL_PLACES, LabelSample
 from mgraph.partition import chunk_range
 
 # Edges in a piece: 16 to 24 MiB. Few edges have many pieces too, so that ranks and threads share them.
@@ -81,7 +81,7 @@ class MemoryTable:
         sample = self.label_sample()
         return None if sample is None else sample.text_bytes(self.max_edges)
 
-    def label_sample(self, most: int = PLACES) -> LabelSample | None:
+    def label_sample(self, most: int = LABEL_PLACES) -> LabelSample | None:
         """Return the ids in at most `most` places; None if these are numbers."""
         return sample_columns([self.sources, self.targets], most)
 

@@ -31,7 +31,7 @@ from mgraph.io.columns import NO_COLUMNS, Columns, find_columns
 from mgraph.io.input_file import Identity, InputFile, identity, release
 from mgraph.io.pyarrow_module import require_pyarrow
 from mgraph.io.ranges import changed
-from mgraph.io.samples import PLACES, ROWS, LabelSample, places
+from mgraph.io.samples import LABEL_PLACES, ROWS, LabelSample, places
 from mgraph.labels.strings import Strings
 
 # Some rows of a column are read in parts of this size.
@@ -70,7 +70,7 @@ class ParquetTable:
         stored = sum(chunk.total_uncompressed_size for chunk in _end_chunks(self))
         return stored if sample is None else sample.text_bytes(self.max_edges)
 
-    def label_sample(self, most: int = PLACES) -> LabelSample | None:
+    def label_sample(self, most: int = LABEL_PLACES) -> LabelSample | None:
         """Return the ids in at most `most` row groups; None if these are numbers, or cannot be read."""
         return _label_sample(self, most, identity(self.path.stat())) if self.is_text else None
 

@@ -16,7 +16,7 @@ from mgraph.errors import InputError
 from mgraph.io.frames import columns_of
 from mgraph.io.memory import columns_table
 from mgraph.io.memory_columns import ids_column, sample_columns, weights_of
-from mgraph.io.samples import PLACES
+from mgraph.io.samples import LABEL_PLACES
 
 # The number of edges, and the bytes of their ids if these are strings.
 Sizes = tuple[int, int | None]
@@ -118,7 +118,7 @@ def sizes_of(partition: Any) -> Sizes:
         ends = [ids_column(column, "ids") for column in columns[:2]]
     except InputError:
         return len(columns[0]), None  # found again, and reported, when the piece is read
-    sample = sample_columns(ends, PLACES)
+    sample = sample_columns(ends, LABEL_PLACES)
     return len(columns[0]), None if sample is None else sample.text_bytes(len(columns[0]))
 
 

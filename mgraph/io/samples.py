@@ -11,6 +11,8 @@ from mgraph.labels.strings import Strings
 from mgraph.types import Array
 
 PLACES = 5
+# Places from which strings are taken, of all files together.
+LABEL_PLACES = 8
 # Rows that are read at a place, and the parts in which they are compared.
 ROWS = 4096
 PARTS = 4
@@ -64,7 +66,7 @@ class LabelSample:
         return min(len(counts) + int(unseen), most), most
 
 
-def sample_of_labels(table: object, most: int) -> LabelSample | None:
+def sample_of_labels(table: object, most: int = LABEL_PLACES) -> LabelSample | None:
     """Return a sample of a table's labels in at most `most` places; None if they are numbers, or are not sampled."""
     sample = getattr(table, "label_sample", None)
     return None if sample is None else sample(most)

@@ -12,7 +12,7 @@ from typing import Any
 from mgraph.backends.base import Backend
 from mgraph.edges import EdgePiece, EdgeTable, Labels, are_strings
 from mgraph.errors import InputError
-from mgraph.io.samples import PLACES, LabelSample, sample_of_labels
+from mgraph.io.samples import LABEL_PLACES, LabelSample, sample_of_labels
 
 # Number of files from which labels are sampled.
 SAMPLED_TABLES = 8
@@ -65,7 +65,7 @@ class SeveralTables:
         sample = self.label_sample()
         return None if sample is None else sample.text_bytes(self.max_edges)
 
-    def label_sample(self, most: int = 2 * PLACES) -> LabelSample | None:
+    def label_sample(self, most: int = LABEL_PLACES) -> LabelSample | None:
         """Return the ids in at most about `most` places of some files; None if these are numbers, or not known."""
         some = self.tables[:: -(-len(self.tables) // SAMPLED_TABLES)]
         found = [sample_of_labels(table, -(-most // len(some))) for table in some]

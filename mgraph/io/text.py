@@ -21,7 +21,7 @@ from mgraph.io.input_file import Identity, InputFile, identity, release
 from mgraph.io.line_pieces import LineEdges, parsed
 from mgraph.io.lines import MAX_LINE_BYTES, SEEK_BYTES, TOO_LONG, BadLine, line_of, placed, placing_errors
 from mgraph.io.parse import PADDING, LineSyntax, nth_edge
-from mgraph.io.samples import PLACES, LabelSample, largest_of
+from mgraph.io.samples import LABEL_PLACES, LabelSample, largest_of
 from mgraph.io.text_layout import find_layout
 from mgraph.labels.strings import Strings
 
@@ -97,7 +97,7 @@ class TextTable:
         sample = self._expected[2]
         return None if sample is None else sample.text_bytes(self.max_edges)
 
-    def label_sample(self, most: int = PLACES) -> LabelSample | None:
+    def label_sample(self, most: int = LABEL_PLACES) -> LabelSample | None:
         """Return the ids in some places of the file; None if these are numbers."""
         return self._expected[2]
 

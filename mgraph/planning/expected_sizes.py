@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mgraph.edges import EdgeSizes, EdgeTable, is_table
-from mgraph.io.samples import PLACES, sample_of_labels
+from mgraph.io.samples import sample_of_labels
 from mgraph.planning.labels import PlannedLabels
 from mgraph.types import vertex_dtype
 
@@ -42,7 +42,7 @@ def as_planned(source: EdgeSizes | EdgeTable) -> EdgeSizes:
     expected = getattr(source, "expected_vertices", None)
     # Ids beyond that have large gaps, and are labels.
     has_gaps = expected is not None and expected > 4 * edges
-    sample = sample_of_labels(source, PLACES)
+    sample = sample_of_labels(source)
     found, most = (edges // EDGES_PER_VERTEX, 2 * edges) if sample is None else sample.distinct(edges)
     labels = _planned_labels(source, has_gaps, most)
     if num_vertices is None:
