@@ -163,7 +163,7 @@ class _TableReader:
         if not double and not single:
             doubts = ((k, self.found[k].doubt) for k in numbers)
             _raise_first(next(((k, doubt) for k, doubt in doubts if doubt is not None), None), comm)
-        _check_declared(table, num_edges)
+        _check_declared(table, num_edges, num_vertices)
         if is_text and is_integer:
             raise InputError(
                 f"{table.name}: some ids are integers, and others strings: labels='string' reads all as strings"
@@ -309,9 +309,11 @@ def _integer_dtype(low: int, high: int) -> np.dtype:
     return next(np.dtype(name) for name in names if np.iinfo(name).min <= low and high <= np.iinfo(name).max)
 
 
-def _check_declared(table: EdgeTable, num_edges: int) -> None:
-    """Refuse a number of edges that differs from the one that the input declares."""
-    declared = getattr(table, "declared_edges", None)
-    if declared is not None and num_edges != declared:
-        path = getattr(table, "path", table.name)
-        raise InputError(f"{path} has {counted(num_edges, 'edge')} where its header says {declared:,}: truncated?")
+def _check_declared(table: EdgeTable, num_edges: int, num_vertices: int) -> None:
+    """Refuse a number of edges, or of listed vertices, that differs from the one that the input declares."""
+    counts = (num_edges, "edge", "declared_edges", "path"), (num_vertices, "vertex", "declared_vertices", "vertices")
+    for found, noun, name, file in counts:
+        declared = getattr(table, name, None)
+        if declared is not None and found != declared:
+            path = getattr(table, file, table.name)
+            raise InputError(f"{path} has {counted(found, noun)} where its header says {declared:,}: truncated?")

@@ -33,6 +33,7 @@ class LdbcTable(TextTable):
 
     vertices: InputFile | None = None
     begins: tuple[int, ...] = (0,)  # of the pieces of vertices, and the end of the last
+    declared_vertices: int | None = None  # the number of those that the properties declare, which is checked
 
     @property
     def num_pieces(self) -> int:
@@ -91,22 +92,22 @@ def read_ldbc(
     begin, _, words = next(header_lines(edges), (0, 0, ["", ""]))
     if len(words) not in (2, 3):
         raise placed(edges, edges, begin, f"{len(words)} columns: an edge has two ends, and perhaps a weight")
-    if directed is None:
-        directed = _value(properties, ".directed").lower() == "true"
+    if directed is None and about is not None:
+        directed = _flag(about, properties, ".directed")
     weighted = wants_weights(edges, weight, has=len(words) == 3)
-    count = _value(properties, ".meta.edges")
     table = edge_lines(
         edges,
         begin,
         LineSyntax(len(words), weight=2 if weighted else -1, comments=""),
-        directed=directed,
+        directed=bool(directed),
         num_vertices=check_num_vertices(num_vertices),
         labels=labels,
-        declared_edges=int(count) if count.isascii() and count.isdigit() else None,
+        declared_edges=_count(about, properties, ".meta.edges"),
     )
     vertices = sibling(file, f"{file.stem}.v")
     begins = [] if vertices is None else piece_begins(vertices, text_begin(vertices, vertices), MAX_LINE_BYTES)
-    return LdbcTable(**vars(table), vertices=vertices, begins=tuple(begins) or (0,))
+    declared = None if vertices is None else _count(about, properties, ".meta.vertices")
+    return LdbcTable(**vars(table), vertices=vertices, begins=tuple(begins) or (0,), declared_vertices=declared)
 
 
 def _properties(file: InputFile) -> dict[str, str]:
@@ -115,6 +116,24 @@ def _properties(file: InputFile) -> dict[str, str]:
         lines = raw.read(MAX_LINE_BYTES).decode(errors="replace").splitlines()
     pairs = (line.partition("=") for line in lines if not line.lstrip().startswith(("#", "!")))
     return {key.strip(): value.strip() for key, sign, value in pairs if sign}
+
+
+def _flag(file: InputFile, properties: dict[str, str], ending: str) -> bool:
+    """Return a flag of the properties."""
+    value = _value(properties, ending).lower()
+    if value not in ("true", "false"):
+        raise InputError(
+            f"{file}: graph.NAME{ending} is {value[:40]!r}, not true or false: say --directed or --undirected"
+        )
+    return value == "true"
+
+
+def _count(file: InputFile | None, properties: dict[str, str], ending: str) -> int | None:
+    """Return a number of the properties, None if they have none."""
+    value = _value(properties, ending)
+    if value and not (value.isascii() and value.isdigit()):
+        raise InputError(f"{file}: graph.NAME{ending} is {value[:40]!r}, no whole number")
+    return int(value) if value else None
 
 
 def _value(properties: dict[str, str], ending: str) -> str:

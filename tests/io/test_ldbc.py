@@ -90,3 +90,26 @@ def test_absent_weights_are_named(folder):
     (folder / "g.e").write_text("1 2\n")
     with pytest.raises(UsageError, match="has no weights"):
         read_source(folder / "g.e", weight=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "message"),
+    [
+        ("g.v", "9\n", "", r"g\.v has 4 vertices where its header says 5: truncated\?"),
+        ("g.properties", "directed = true", "directed = tru", r"g\.properties: graph\.NAME\.directed is 'tru'"),
+        ("g.properties", "graph.g.directed = true\n", "", r"g\.properties: graph\.NAME\.directed is ''"),
+        ("g.properties", "edges = 3", "edges = three", r"graph\.NAME\.meta\.edges is 'three', no whole number"),
+        ("g.properties", "edges = 3", "edges = 4", r"g\.e has 3 edges where its header says 4"),
+    ],
+)
+def test_files_that_disagree_are_refused(folder, name, old, new, message):
+    text = (folder / name).read_text()
+    assert old in text
+    (folder / name).write_text(text.replace(old, new))
+    with pytest.raises(InputError, match=message):
+        read_edges(folder / "g.e")
+
+
+def test_direction_given_overrules_properties(folder):
+    (folder / "g.properties").write_text(PROPERTIES.replace("directed = true", ""))
+    assert read_source(folder / "g.e", directed=True).directed

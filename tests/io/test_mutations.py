@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
 import json
+import lzma
 import zipfile
 
 import numpy as np
@@ -29,6 +31,13 @@ from mgraph.io.write import write_edges
 ARCS = [(0, 1, 5), (1, 0, 5), (1, 3, 7), (3, 1, 7), (5, 5, 2)]
 ENDS = {"sources": [u for u, *_ in ARCS], "targets": [v for _, v, _ in ARCS], "weights": [w for *_, w in ARCS]}
 LINES = "".join(f"{u + 1} {v + 1} {w}\n" for u, v, w in ARCS).encode()
+PROPERTIES = b"graph.p.directed = true\ngraph.p.meta.vertices = 7\ngraph.p.meta.edges = 5\n"
+LDBC = {"p.e": LINES, "p.v": b"".join(b"%d\n" % v for v in range(1, 8)), "p.properties": PROPERTIES}
+# File of the corpus -> files beside it, and the one of them that is read in its place.
+BESIDE = {
+    **{name: ({other: LDBC[other] for other in LDBC if other != name}, name) for name in LDBC},
+    "h12.weights": ({"h12": graph500_bytes(ARCS, wide=False)}, "h12"),
+}
 # Characters that mean something in some text, which a mutation inserts more often than others.
 SIGNS = b"0123456789 \t\r\n-+.,;e%#acp\"'\0\xff"
 
@@ -88,6 +97,11 @@ def corpus(tmp_path_factory):
         "g.csv": (b"src,dst,weight\n0,1,0.5\n1,3,1e3\n", {}),
         "words.csv": (b'src,dst,weight\n"a ""b""",c,0.5\n"#d",\xc3\xa4 e,-1e3\n', {}),
         "words.tsv": (b"a\tb b\nc\t'd\n", {"source": 0, "target": 1}),
+        **{name: (data, {}) for name, data in LDBC.items()},
+        "h12.weights": (np.array(ENDS["weights"], "<f4").tobytes(), {"format": "graph500-12"}),
+        "g.wel.bz2": (bz2.compress(LINES), {}),
+        "g.wel.xz": (lzma.compress(LINES), {}),
+        "g.wel.zst": (pa.compress(LINES, "zstd", asbytes=True), {}),
         "g.wel.gz": (gzip.compress(LINES, mtime=0), {}),
         "g.zip": (zipped("g.wel", LINES), {"format": "text", "weight": 2}),
     }
@@ -100,8 +114,13 @@ def test_corpus_has_every_format(corpus):
     assert missing == ["pace"]  # by its first bytes
 
 
-def read_or_refused(path, options) -> bool:
-    """Return whether a file is read; its edges are then valid, and else its error names it."""
+def read_or_refused(path, data, options) -> bool:
+    """Return whether a file with these bytes is read; its edges are then valid, and else its error names it."""
+    path.write_bytes(data)
+    others, name = BESIDE.get(path.name, ({}, path.name))
+    for other, content in others.items():
+        path.with_name(other).write_bytes(content)
+    path = path.with_name(name)
     try:
         table = read_source(path, **options)
         # Ids as they are, and words as labels.
@@ -119,16 +138,14 @@ def read_or_refused(path, options) -> bool:
 
 def test_files_are_read_as_they_are(corpus, tmp_path):
     for name, (data, options) in corpus.items():
-        (tmp_path / name).write_bytes(data)
-        assert read_or_refused(tmp_path / name, options), name
+        assert read_or_refused(tmp_path / name, data, options), name
 
 
 def test_files_cut_anywhere_are_read_or_refused(corpus, tmp_path):
     refused = dict.fromkeys(corpus, 0)
     for name, (data, options) in corpus.items():
         for length in range(0, len(data), max(1, len(data) // 150)):
-            (tmp_path / name).write_bytes(data[:length])
-            refused[name] += not read_or_refused(tmp_path / name, options)
+            refused[name] += not read_or_refused(tmp_path / name, data[:length], options)
     # Lines without counts may end anywhere.
     assert [name for name, count in refused.items() if not count] == [], json.dumps(refused)
 
@@ -169,5 +186,4 @@ def test_edited_files_are_read_or_refused(corpus, tmp_path_factory, which, edits
     name = sorted(corpus)[which % len(corpus)]
     content, options = corpus[name]
     path = tmp_path_factory.getbasetemp() / name
-    path.write_bytes(edited(content, edits))
-    read_or_refused(path, options)
+    read_or_refused(path, edited(content, edits), options)
