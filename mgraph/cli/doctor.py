@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.metadata
 import os
 import pathlib
@@ -17,7 +18,7 @@ from mgraph.backends.base import PersistentBackend
 from mgraph.backends.cpu import CpuBackend, available_cores
 from mgraph.backends.create import make_backend
 from mgraph.backends.rates_file import H200, require_rates, stored_rates_file
-from mgraph.cli.options import json_option, print_json, print_table
+from mgraph.cli.options import json_option, print_json, print_table, scheduler_options
 from mgraph.cluster.devices import cuda_is_installed, visible_gpus
 from mgraph.errors import ClusterError
 from mgraph.formatting import readable_bytes
@@ -30,29 +31,39 @@ CUDA_ADVICE = "pip install 'dask-mgraph[cuda13]', or with CUDA 12 'dask-mgraph[c
 
 @dataclass
 class Findings:
-    """Collect facts about the installation, and problems."""
+    """Collect facts about the installation or the cluster, problems, and warnings."""
 
     facts: dict[str, str] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
 
 
 @click.command()
+@scheduler_options
 @json_option
-def doctor(as_json: bool) -> None:
+def doctor(scheduler: str | None, scheduler_file: str | None, as_json: bool) -> None:
     """Report packages, GPUs and their links, the ranks that would be used, and problems.
 
-    Exit code 4 if there is a problem.
+    With --scheduler or --scheduler-file it is about that cluster, with a warning where others can reach it. Exit code 4
+    if there is a problem.
     """
     found = Findings()
     _check_packages(found)
-    _check_cpu(found)
     _check_tls(found)
-    gpus = _check_gpus(found)
-    _check_choice(found, gpus)
+    if scheduler is not None or scheduler_file is not None:
+        from mgraph.cli.doctor_cluster import check_cluster
+
+        check_cluster(found, scheduler, scheduler_file)
+    else:
+        _check_cpu(found)
+        gpus = _check_gpus(found)
+        _check_choice(found, gpus)
     if as_json:
-        print_json({"facts": found.facts, "problems": found.problems})
+        print_json(dataclasses.asdict(found))
     else:
         print_table("mgraph doctor", ["what", "found"], [[name, fact] for name, fact in found.facts.items()])
+        for warning in found.warnings:
+            click.echo(f"warning: {warning}")
         for problem in found.problems:
             click.echo(f"problem: {problem}")
         click.echo("no problems" if not found.problems else f"{len(found.problems)} problem(s)")

@@ -7,10 +7,9 @@ loops, which run beside the ranks.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import dataclasses
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from distributed import Client, Scheduler, Worker
@@ -33,7 +32,7 @@ def cluster_status(client: Client) -> dict[str, Any]:
     except ImportError as error:
         raise ClusterError(f"the scheduler cannot import this version of mgraph ({error}): install it there") from None
     workers = sorted({worker for gang in found["gangs"] for worker in gang["workers"]})
-    answers = client.sync(_ask_workers, client, workers)
+    answers = {w: found for w, found in ask_workers(client, workers, worker_status).items() if isinstance(found, list)}
     sessions = found.pop("sessions")
     objects: dict[tuple[str, str], dict[str, Any]] = {}
     for gang in found["gangs"]:
@@ -48,18 +47,26 @@ def cluster_status(client: Client) -> dict[str, Any]:
     return {"scheduler": client.scheduler.address, **found, "objects": list(objects.values()), "silent": silent}
 
 
-async def _ask_workers(client: Client, workers: list[str]) -> dict[str, list[dict[str, Any]]]:
-    """Return what each worker stores, without those that do not answer in time."""
+def ask_workers(client: Client, workers: Sequence[str], function: Callable[..., Any]) -> dict[str, Any]:
+    """Return what a function returns in the event loop of each worker; of a worker that does not answer the error."""
 
-    async def ask(worker: str) -> list[dict[str, Any]] | None:
-        with contextlib.suppress(TimeoutError, OSError):
+    async def ask(worker: str) -> Any:
+        try:
             async with asyncio.timeout(ANSWER_S):
-                answers = await client.run(worker_status, workers=[worker], on_error="return", asynchronous=True)
-                return answers[worker] if isinstance(answers.get(worker), list) else None
-        return None
+                answers = await client.run(function, workers=[worker], on_error="return", asynchronous=True)
+        except (TimeoutError, OSError) as error:
+            return error
+        return answers.get(worker)
 
-    answers = await asyncio.gather(*map(ask, workers))
-    return {worker: answer for worker, answer in zip(workers, answers, strict=True) if answer is not None}
+    async def ask_all() -> list[Any]:
+        return await asyncio.gather(*map(ask, workers))
+
+    return dict(zip(workers, client.sync(ask_all), strict=True))
+
+
+def worker_addresses(dask_scheduler: Scheduler) -> list[str]:
+    """Return the addresses of all workers; runs on the scheduler."""
+    return list(dask_scheduler.workers)
 
 
 def scheduler_status(dask_scheduler: Scheduler) -> dict[str, Any]:

@@ -19,12 +19,9 @@ from mgraph.cluster.status import cluster_status
 
 @pytest.fixture(scope="module")
 def client():
-    with (
-        LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None, protocol="tcp", host="127.0.0.1"
-        ) as workers,
-        Client(workers, set_as_default=False) as client,
-    ):
+    place = {"protocol": "tcp", "host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
+    workers = LocalCluster(n_workers=2, threads_per_worker=1, processes=False, **place)
+    with workers, Client(workers, set_as_default=False) as client:
         yield client
 
 

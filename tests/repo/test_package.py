@@ -36,7 +36,7 @@ def imported() -> set[str]:
 def test_base_install_has_what_is_imported_without_an_extra():
     extras = {"cuda", "cupy", "dask_cuda", "matplotlib", "nccl", "networkx", "pandas", "pyarrow", "pynvml", "scipy"}
     extras |= {"prometheus_client"}
-    of_dask_and_numba = {"cloudpickle", "fsspec", "llvmlite", "tlz", "toolz", "tornado"}
+    of_dask_and_numba = {"cloudpickle", "fsspec", "llvmlite", "psutil", "tlz", "toolz", "tornado"}
     names = {"yaml": "pyyaml"}
     assert {names.get(name, name) for name in imported() - extras - of_dask_and_numba} == set(requirements())
 
