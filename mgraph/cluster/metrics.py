@@ -78,6 +78,13 @@ def publish_metrics(plugin: Any, families: Families) -> None:
         _collectors[families].plugins.add(plugin)
 
 
+def withdraw_metrics(plugin: Any) -> None:
+    """Publish the metrics of a plugin no longer."""
+    with _lock:
+        for collector in _collectors.values():
+            collector.plugins.discard(plugin)
+
+
 def of_ranks(plugins: list[Any]) -> Iterator[Any]:
     """Yield the metrics of the ranks of workers."""
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily

@@ -23,7 +23,7 @@ from mgraph.cluster.base import Objects, Rank
 from mgraph.cluster.devices import cuda_is_installed, visible_gpus
 from mgraph.cluster.log import log_beside_dask, log_of
 from mgraph.cluster.messages import PLUGIN, Ticket
-from mgraph.cluster.metrics import CallCounts, of_ranks, publish_metrics
+from mgraph.cluster.metrics import CallCounts, of_ranks, publish_metrics, withdraw_metrics
 from mgraph.cluster.network import open_network, process_token
 from mgraph.cluster.watch import SeenCall
 from mgraph.cluster.worker_memory import free_of_worker, ranks_of_process
@@ -111,6 +111,7 @@ class RankPlugin(WorkerPlugin):
 
     async def teardown(self, worker: Worker) -> None:
         """Free everything, and abort the communicators of ranks that wait in a verb."""
+        withdraw_metrics(self)
         for gang in list(self._networks):
             self._drop(gang, "the worker was closed")
 
