@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import pathlib
+import signal
 
 import pandas
 import pytest
-from cli_runs import refused, run
+from cli_runs import refused, run, start
+from dask_processes import wait_until
 
 import mgraph.cli.run as run_module
 
@@ -144,3 +146,22 @@ def test_what_cannot_work_is_refused_before_work(folder, old, new, message):
     line = refused("run", "job.toml", code=3 if "no such file" in message else 2)
     assert message in line
     assert names() == ["edges.csv", "job.toml"]
+
+
+@pytest.mark.ci
+def test_job_that_is_killed_goes_on_where_it_was_stopped(folder):
+    text = '[graph]\ninput = "rmat:16"\n[cluster]\nworkers = 2\nbackend = "cpu"\n'
+    text += '[[run]]\nalgorithm = "components"\noutput = "groups/"\n'
+    text += '[[run]]\nalgorithm = "msf"\nvalidate = true\noutput = "forest.csv"\n'
+    (folder / "job.toml").write_text(text)
+    process = start("run", "job.toml", cwd=folder)
+    manifest = folder / "job.manifest.json"
+    wait_until(lambda: manifest.exists() and json.loads(manifest.read_text())["runs"][0]["outputs"], timeout_s=100)
+    process.kill()
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    assert names() == ["edges.csv", "groups", "job.manifest.json", "job.toml"]
+    before = (folder / "groups").stat().st_ino
+    assert run("run", "job.toml").stdout.splitlines()[-1] == "job.manifest.json: 1 run, 1 done before"
+    assert (folder / "groups").stat().st_ino == before
+    assert (folder / "forest.csv").stat().st_size > 100_000
