@@ -44,11 +44,13 @@ def read_manifest(path: pathlib.Path) -> Manifest | None:
     """Return the manifest in a file; None if there is no file."""
     try:
         found = json.loads(path.read_bytes())
-        if found["format"] == FORMAT and {"graph", "input", "runs"} <= found.keys():
+        has_keys = [{"graph", "input"} <= found.keys()]
+        has_keys += [{"parameters", "outputs"} <= entry.keys() for entry in found["runs"]]
+        if found["format"] == FORMAT and all(has_keys):
             return found
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, LookupError, TypeError):
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
         pass
     raise UsageError(f'{path} is no manifest of a job, and is not replaced: name another one, as manifest = "job.json"')
 

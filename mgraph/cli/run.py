@@ -49,8 +49,8 @@ def run(job: str, dry_run: bool, overwrite: bool, as_json: bool) -> None:
     manifest is not run again. --json prints the manifest.
     """
     found = read_job(job)
-    manifest = _manifest_of(found, overwrite=overwrite)
-    missing = [run for run in found.runs if not is_done(entry_of(manifest, run), run)]
+    manifest = _manifest_of(found)
+    missing = [run for run in found.runs if overwrite or not is_done(entry_of(manifest, run), run)]
     for each in missing:
         each.options["overwrite"] = overwrite or is_interrupted(entry_of(manifest, each))
         each.options["as_json"] = as_json
@@ -69,7 +69,7 @@ def run(job: str, dry_run: bool, overwrite: bool, as_json: bool) -> None:
         click.echo(f"{found.manifest}: {counted(len(missing), 'run')}" + (f", {done} done before" if done else ""))
 
 
-def _manifest_of(job: Job, *, overwrite: bool) -> Manifest:
+def _manifest_of(job: Job) -> Manifest:
     """Return the manifest to go on with: that of the file if it is of this graph and input."""
     require_file(job.manifest, overwrite=True)
     refuse_same_outputs(
@@ -77,7 +77,7 @@ def _manifest_of(job: Job, *, overwrite: bool) -> Manifest:
     )
     old = read_manifest(job.manifest)
     manifest = new_manifest(job)
-    if old is None or overwrite:
+    if old is None:
         return manifest
     for part, what in (("graph", "its table [graph]"), ("input", "its input")):
         if old[part] != manifest[part]:

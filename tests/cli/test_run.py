@@ -106,6 +106,27 @@ def test_run_that_ended_while_it_wrote_is_repeated(folder, monkeypatch, is_writt
     assert run("run", "job.toml").stdout.splitlines()[-1] == "job.manifest.json: 2 runs"
 
 
+def test_interrupted_overwrite_keeps_what_it_has_not_replaced(folder, monkeypatch):
+    run("run", "job.toml")
+    find = run_module.answer_on
+
+    def interrupted(g, algorithm, options, show):
+        if options["output"] == "groups/":
+            raise KeyboardInterrupt
+        return find(g, algorithm, options, show)
+
+    monkeypatch.setattr(run_module, "answer_on", interrupted)
+    run("run", "job.toml", "--overwrite", code=130)
+    assert "is done" in run("run", "job.toml").stdout
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", '{"format": "mgraph-job", "graph": 1, "input": 2, "runs": [3]}', "{"])
+def test_file_that_is_no_manifest_is_refused(folder, text):
+    (folder / "job.manifest.json").write_text(text)
+    assert "job.manifest.json is no manifest of a job" in refused("run", "job.toml", "--overwrite", code=2)
+    assert (folder / "job.manifest.json").read_text() == text
+
+
 def test_failed_run_keeps_those_before_and_names_its_line(folder):
     (folder / "job.toml").write_text(JOB + '[[run]]\nalgorithm = "bfs"\nsource = "nobody"\noutput = "hops.csv"\n')
     assert "job.toml:17: run[3]: source 'nobody' " in refused("run", "job.toml", code=2)
