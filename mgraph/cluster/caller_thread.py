@@ -14,14 +14,12 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import partial
-from queue import Empty
 from typing import Any
 
 from mgraph.backends.base import Backend, PersistentBackend
 from mgraph.cluster.base import Rank, check_parts, in_forked_child
-from mgraph.cluster.local_ranks import CLOSED, OWN_CALL, Closing, LocalRanks, OwnerGone, no_threads
+from mgraph.cluster.local_ranks import CLOSED, OWN_CALL, Closing, LocalRanks, no_threads
 from mgraph.comm.base import Communicator
 from mgraph.errors import ClusterError, UsageError
 from mgraph.signals import HeldErrors, locked_lock, run_in_thread
@@ -73,15 +71,13 @@ class CallerThread(LocalRanks):
             raise
 
     def forget_all_collected(self) -> None:
-        """Forget the keys of all owners that were collected."""
-        with suppress(Empty):
-            while not self.items.empty():
-                item = self.items.get_nowait()
-                if not isinstance(item, OwnerGone):
-                    # The end, which is for the thread beside.
-                    self.items.put(item)
-                    return
-                self._forget_collected(item)
+        """Forget the keys of all owners that were collected.
+
+        Not those in the queue: from Python 3.13 on it gives an item to the waiting thread, which may not have run yet.
+        """
+        for reference in list(self.holds.values()):
+            if reference() is None:
+                self._forget_collected(reference)
 
     def _run_beside(self) -> None:
         """Forget keys as their owners are collected; at the end free everything when the running call is over."""
