@@ -18,6 +18,7 @@ COLORS = {
     "pull": "tab:orange",
     "sweep": "tab:green",
     "walk": "tab:red",
+    "serial": "tab:pink",
     "heavy": "tab:purple",
     "scan": "tab:brown",
     "split": "tab:gray",

@@ -48,8 +48,9 @@ COMPACT = {"layout": "compact"}
         ({**GPUS, "directed": True}, "persistent_multi_gpu", "persistent_multi_gpu", "afforest", "persistent"),
         ({**GPUS, "arcs_per_vertex": 4.0}, "persistent_multi_gpu", "persistent_multi_gpu", "afforest", "persistent"),
         (NO_PEERS, "step", "near_far", "afforest", "persistent"),
-        (CPU, "step", "delta_stepping", "afforest", "boruvka"),
-        ({**CPU, "has_heavy_arcs": False}, "step", "near_far", "afforest", "boruvka"),
+        (CPU, "hybrid", "hybrid", "afforest", "boruvka"),
+        ({**CPU, "has_heavy_arcs": False}, "hybrid", "hybrid", "afforest", "boruvka"),
+        ({**CPU, "method": "delta_stepping"}, None, "delta_stepping", None, None),
         (CPUS, "step", "near_far", "afforest", "boruvka"),
         # Too many vertices for a queue to count; on one GPU shortest paths count none beside arcs.
         ({"stride": 1 << 28}, "step", "persistent", "afforest", "persistent"),
@@ -62,7 +63,7 @@ COMPACT = {"layout": "compact"}
         ({**COMPACT, **GPUS}, "sweep", "sweep", None, None),
         ({"failed": frozenset({"first_neighbors"})}, "step", "persistent", "afforest", "persistent"),
         ({**GPUS, "failed": frozenset({"peer_buffers"})}, "step", "near_far", "afforest", "persistent"),
-        ({**CPU, "failed": frozenset({"weight_sorted_rows"})}, "step", "near_far", "afforest", "boruvka"),
+        ({**CPU, "failed": frozenset({"weight_sorted_rows"})}, "hybrid", "hybrid", "afforest", "boruvka"),
     ],
     ids=str,
 )
@@ -94,7 +95,7 @@ def test_names_are_unique_and_the_last_variant_always_applies():
     assert select(TABLE["strong_components"], replace(GPU, **CPUS)).name == "strong_components.coloring"
     alone = replace(GPU, has_persistent_kernels=False)
     assert select(TABLE["strong_components"], alone).name == "strong_components.depth_first"
-    assert set(methods_of("bfs")) == {*METHODS, "persistent_multi_gpu", "persistent", "step"}
+    assert set(methods_of("bfs")) == {*METHODS, "persistent_multi_gpu", "persistent", "hybrid", "step"}
 
 
 def emulated(num_ranks):
@@ -126,10 +127,11 @@ def columns(result):
     [
         (emulated, 1, mg.bfs, "bfs.persistent"),
         (emulated, 2, mg.bfs, "bfs.persistent_multi_gpu"),
-        (on_cpu, 1, mg.bfs, "bfs.step"),
+        (on_cpu, 1, mg.bfs, "bfs.hybrid"),
+        (on_cpu, 2, mg.bfs, "bfs.step"),
         (emulated, 1, mg.sssp, "sssp.persistent"),
         (emulated, 2, mg.sssp, "sssp.persistent_multi_gpu"),
-        (on_cpu, 1, mg.sssp, "sssp.delta_stepping"),
+        (on_cpu, 1, mg.sssp, "sssp.hybrid"),
         (on_cpu, 2, mg.sssp, "sssp.near_far"),
     ],
 )
@@ -217,11 +219,12 @@ def test_one_gpu_without_memory_for_first_neighbors_runs_the_step_variant(monkey
         mg.validate(found)
 
 
-def test_cpu_rank_without_memory_for_weight_sorted_rows_runs_near_far(monkeypatch):
+def test_cpu_rank_without_memory_for_weight_sorted_rows_searches_by_one_core(monkeypatch):
     with on_cpu(1) as cluster, crowd(cluster) as g:
         monkeypatch.setattr(weight_sorted, "SEARCH_BYTES", 1 << 60)
         found = mg.sssp(g, 3)
-        assert found.stats.variant == "sssp.near_far"
+        assert found.stats.variant == "sssp.hybrid"
+        assert {step["method"] for step in found.stats.supersteps} == {"serial"}
         mg.validate(found)
         with pytest.raises(UsageError, match=r"could not be made here: weight_sorted_rows"):
             mg.sssp(g, 3, method="delta_stepping")

@@ -57,22 +57,21 @@ def test_paths_equal_those_of_whole_searches(case, weighted, clusters):
 @pytest.mark.parametrize("weighted", [False, True], ids=["hops", "weights"])
 @pytest.mark.parametrize("num_ranks", [1, 3])
 def test_searches_end_soon_after_a_near_target(weighted, num_ranks, clusters, monkeypatch):
-    rounds = []
-    note = Trace.superstep
-    monkeypatch.setattr(Trace, "superstep", lambda self, *args, **how: rounds.append(1) or note(self, *args, **how))
+    scanned = []
+    monkeypatch.setattr(Trace, "superstep", lambda self, method, frontier, arcs, **more: scanned.append(arcs))
     graphs = (lambda: mg.grid(150, 150, cluster=clusters[num_ranks]), lambda: heavy_path(clusters[num_ranks]))
     for make in graphs:
         with make() as g:
             counts = []
             for target in (301, 303, g.num_vertices - 1):
-                rounds.clear()
+                scanned.clear()
                 mg.shortest_path(g, 300, target, weighted=weighted)
-                counts.append(len(rounds))
+                counts.append(sum(scanned))
             assert max(counts[:2]) * 5 < counts[2]
 
 
 def heavy_path(cluster):
-    """Return a path, with weights for which rows are sorted, so that one rank runs delta-stepping."""
+    """Return a path, with weights for which rows are sorted."""
     n = 3000
     weights = np.random.default_rng(0).integers(1, 255, n - 1 + 9 * n)
     starts = np.arange(n)
@@ -81,8 +80,8 @@ def heavy_path(cluster):
     return mg.from_edges(sources, np.concatenate([starts[1:], *near]), weights, cluster=cluster)
 
 
-def test_delta_stepping_and_near_far_both_end_early(clusters):
-    for num_ranks, name in ((1, "sssp.delta_stepping"), (3, "sssp.near_far")):
+def test_searches_of_one_rank_and_of_several_end_early(clusters):
+    for num_ranks, name in ((1, "sssp.hybrid"), (3, "sssp.near_far")):
         with heavy_path(clusters[num_ranks]) as g:
             whole = mg.sssp(g, 300)
             assert whole.stats.variant == name
@@ -93,7 +92,7 @@ def test_delta_stepping_and_near_far_both_end_early(clusters):
 
 def test_loops_of_steps_take_targets_and_others_run_to_the_end():
     stopping = {row.name for rows in (TABLE["bfs"], TABLE["sssp"]) for row in rows if row.stops}
-    assert stopping == {"bfs.step", "sssp.delta_stepping", "sssp.near_far"}
+    assert stopping == {"bfs.hybrid", "bfs.step", "sssp.hybrid", "sssp.delta_stepping", "sssp.near_far"}
 
 
 def test_float32_targets_at_a_rounded_bound_are_settled(clusters):

@@ -149,7 +149,7 @@ def test_distance_dtypes_follow_the_weights(dtype, largest, state, result, clust
 def test_integer_distances_are_searched_in_32_bits_first(arcs, is_long, clusters, monkeypatch):
     """Search a path of a length that just fits 32 bits, and a longer one; many vertices are isolated."""
     widths = []
-    for name in ("sssp.near_far", "sssp.delta_stepping"):
+    for name in ("sssp.near_far", "sssp.hybrid"):
         wrap_run(monkeypatch, name, lambda loop: lambda *a: (widths.append(a[4].itemsize), loop(*a))[1])
     heaviest = 16_000_000
     case = make_case("line", 400, [(v, v + 1, heaviest) for v in range(arcs)], np.int32)

@@ -48,12 +48,12 @@ def bfs(
     until: Sequence[int] = (),
 ) -> Traversal:
     """Find levels and parents from `sources`, which are positions; only up to the level of the last of `until`."""
-    search = _Search(shard, comm, sources, until)
+    search = LevelSearch(shard, comm, sources, until)
     pulling = False
     arcs_before = 0
     while search.num_frontier and search.level != depth_limit and not search.is_done:
         frontier = search.num_frontier
-        pulling = _pull_pays(search, pulling, arcs_before)
+        pulling = pull_pays(search, pulling, arcs_before)
         arcs_before = search.frontier_arcs
         if pulling:
             search.pull()
@@ -64,7 +64,8 @@ def bfs(
     return Traversal(search.levels, search.parents[own])
 
 
-def _pull_pays(search: _Search, pulling: bool, arcs_before: int) -> bool:
+def pull_pays(search: LevelSearch, pulling: bool, arcs_before: int) -> bool:
+    """Return whether to pull the next level; `arcs_before` are the arcs of the frontier before."""
     if pulling:
         return search.num_frontier * BETA > search.shard.partition.num_positions
     # Of the unscanned arcs one in arcs_left / frontier_arcs starts at the frontier: a vertex scans so many before it
@@ -73,7 +74,7 @@ def _pull_pays(search: _Search, pulling: bool, arcs_before: int) -> bool:
     return search.frontier_arcs > GROWTH * arcs_before and search.frontier_arcs**2 > left
 
 
-class _Search:
+class LevelSearch:
     """The arrays of one search on one rank; counts are over all ranks."""
 
     def __init__(self, shard: Shard, comm: Communicator, sources: list[int], until: Sequence[int]) -> None:
@@ -97,7 +98,7 @@ class _Search:
         self.frontier = shard.backend.to_device(own)
         positions = np.array([partition.position(s) for s in own.tolist()], partition.dtype)
         self.parents[self.frontier] = shard.backend.to_device(positions)
-        self._settle(xp.zeros(3, np.int64))
+        self.settle(xp.zeros(3, np.int64))
 
     def push(self) -> None:
         """Extend the search by one level along the frontier's arcs."""
@@ -112,7 +113,7 @@ class _Search:
         )  # fmt: skip
         found = self.found[: int(counters[0])]
         self.frontier = self._send_found(found, counters) if self.comm.size > 1 else found.copy()
-        self._settle(counters)
+        self.settle(counters)
         self.scanned = arcs
 
     def pull(self) -> None:
@@ -126,7 +127,7 @@ class _Search:
             self.base, partition.stride, partition.multiplier, self.parents, self.found, counters,
         )  # fmt: skip
         self.frontier = self.found[: int(counters[0])].copy()
-        self._settle(counters)
+        self.settle(counters)
 
     def _send_found(self, found: Array, counters: Array) -> Array:
         """Send found remote vertices to their owners; return the owned ones, found here or remotely."""
@@ -136,7 +137,7 @@ class _Search:
         mark_bits[self.run](0, len(found), found, self.visited)
         return self.run.xp.concatenate([own, self.found[len(found) : int(counters[0])]])
 
-    def _settle(self, counters: Array) -> None:
+    def settle(self, counters: Array) -> None:
         """Give the new frontier its level, and count it and its arcs over all ranks."""
         self.level += 1
         xp = self.run.xp

@@ -27,13 +27,13 @@ from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.derived import WEIGHT_SORTED_ROWS
 from mgraph.algorithms.sssp.delta_stepping_kernels import list_settled, measure_heavy, pull_distances, relax_light
 from mgraph.algorithms.sssp.near_far import are_settled, default_delta, drop_unsettled, just_above, step_bytes
-from mgraph.algorithms.sssp.near_far_kernels import clear_marks, relax_frontier, split_found
+from mgraph.algorithms.sssp.near_far_kernels import clear_marks, relax_frontier, scan_distances, split_found
 from mgraph.algorithms.variant import Variant
 from mgraph.comm.base import Communicator
 from mgraph.partition import own_states
 from mgraph.shard.shard import Shard
 from mgraph.shard.weight_sorted_rows import class_scale
-from mgraph.types import unreached_of
+from mgraph.types import Array, unreached_of
 
 # Buckets with less than this share of the arcs of the largest one are widened, and vertices with less than this share
 # of all arcs are the last bucket, as in frontiers.cuh.
@@ -55,30 +55,26 @@ def sssp_delta_stepping(
     With `until`, only up to the bucket of the farthest of these positions.
     """
     assert comm.size == 1, "a bucket is settled when this rank has nothing near"
-    search = _Search(shard, sources, trace, dtype, cutoff, default_delta(shard, dtype))
-    targets = shard.backend.to_device(own_states(shard.partition, comm.rank, until).astype(np.int64))
+    run = shard.backend
+    dist = run.full(shard.num_owned, unreached_of(dtype), dtype)
+    dist[run.to_device(own_states(shard.partition, comm.rank, sources))] = 0
+    search = BucketSearch(shard, trace, dist, cutoff, default_delta(shard, dtype))
+    search.begin(0, 0)
+    targets = run.to_device(own_states(shard.partition, comm.rank, until).astype(np.int64))
     while True:
         while search.near_size:
             search.push()
-        if len(until) and are_settled(shard.backend, search.dist, targets, search.bound):
+        if search.has_settled(targets):
             drop_unsettled(search.dist, search.bound)
             return Traversal(search.dist, None)
         if not search.settle():
             return Traversal(search.dist, None)
 
 
-class _Search:
-    """The arrays of one search."""
+class BucketSearch:
+    """The arrays of one search, whose distances may have been found in part."""
 
-    def __init__(
-        self,
-        shard: Shard,
-        sources: list[int],
-        trace: Trace,
-        dtype: np.dtype,
-        cutoff: float | int | None,
-        delta: float | int,
-    ) -> None:
+    def __init__(self, shard: Shard, trace: Trace, dist: Array, cutoff: float | int | None, delta: float | int) -> None:
         assert shard.weight_sorted_rows is not None, "the caller has built them"
         run = shard.backend
         n = shard.num_owned
@@ -87,27 +83,44 @@ class _Search:
         self.run = run
         self.trace = trace
         self.n = n
-        self.delta = delta
+        self.first_delta = delta
         self.rows = shard.weight_sorted_rows
         self.scale = class_scale(shard.info)
         self.pulls = not shard.info.directed
-        self.top = unreached_of(dtype)
-        self.settled: float | int = 0
-        self.bound: float | int = 0
-        self.has_pulled = False
+        self.top = unreached_of(dist.dtype)
         self.cutoff = self.top if cutoff is None else cutoff
-        self.dist = run.full(n, self.top, dtype)
+        self.dist = dist
         self.marked = xp.zeros(-(-n // 32), np.uint32)
         self.near, self.found, self.bucket = (xp.empty(n, partition.dtype) for _ in range(3))
-        states = np.array(sorted({int(partition.state(p)) for p in sources}), partition.dtype)
-        self.near_size = len(states)
-        self.near[: len(states)] = run.to_device(states)
-        self.dist[self.near[: len(states)]] = 0
         self.counters = xp.zeros(3, np.int64)
-        self.lowest = xp.full(1, self.top, dtype)
+        self.lowest = xp.full(1, self.top, dist.dtype)
+
+    def begin(self, low: float | int, settled_row_arcs: int) -> None:
+        """Open the first bucket: vertices nearer than `low`, of so many arcs, are settled and their arcs relaxed."""
+        self.delta = self.first_delta
+        self.has_pulled = False
         # Arcs relaxed in this bucket, and in the largest; of the rows of this bucket, and of all settled rows.
-        self.bucket_arcs = self.max_bucket_arcs = self.bucket_row_arcs = self.settled_row_arcs = 0
-        self._raise_bound(0)
+        self.bucket_arcs = self.max_bucket_arcs = self.bucket_row_arcs = 0
+        self.settled_row_arcs = settled_row_arcs
+        self.settled = self.bound = low
+        self._raise_bound(low)
+        self.lowest[:] = self.top
+        self.near_size = self._list_from(self.bounds, self.near)
+
+    def waiting(self) -> Array:
+        """Return the reached vertices that are not settled, between two buckets."""
+        bounds = self.run.to_device(np.array([self.settled, self.top], self.dist.dtype))
+        return self.found[: self._list_from(bounds, self.found)]
+
+    def has_settled(self, targets: Array) -> bool:
+        """Return whether there are targets, and all are settled with this bucket."""
+        return len(targets) > 0 and are_settled(self.run, self.dist, targets, self.bound)
+
+    def _list_from(self, bounds: Array, vertices: Array) -> int:
+        """List the vertices between two bounds; return how many there are."""
+        self.counters[:] = 0
+        scan_distances[self.run](0, self.n, self.dist, bounds, vertices, self.lowest, self.counters)
+        return int(self.counters[0])
 
     def push(self) -> None:
         """Relax the light arcs out of near; near is then the vertices that this lowered below the bound."""

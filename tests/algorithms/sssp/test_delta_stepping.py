@@ -92,3 +92,15 @@ def test_remaining_vertices_after_the_second_pull_are_one_bucket():
 def test_distances_in_the_emulator_equal_the_oracle():
     for seed in range(3):
         check(random_case(seed, 150), [3, 100], backend=EmulatedBackend(seed=seed, block=64, blocks=2))
+
+
+def test_search_ends_with_the_bucket_of_its_target():
+    case = ZOO["long-chain"]
+    dist = oracles.sssp(case, [0])
+    target = int(np.flatnonzero(dist == 100)[0])
+    (got, _), shards = distances(
+        sssp_delta_stepping, case, [0], "natural", CpuBackend(2), weight_sorted=True, until=[target]
+    )
+    found = of_users(shards, [0], [got])
+    np.testing.assert_array_equal(found[dist <= 100], dist[dist <= 100])
+    assert np.isinf(found[dist > 200]).all()

@@ -1,0 +1,168 @@
+"""Find shortest paths on one CPU rank: narrow searches by one core in a compiled loop, wide ones by all cores.
+
+    while vertices wait:
+        few wait: one core settles the nearest, one after the other (Dijkstra; hybrid_kernels.py)
+        many wait: all cores settle buckets, until few arcs are relaxed in one and few vertices wait (delta_stepping.py)
+
+A bucket takes some 100 us and a scan of all distances, whatever is in it; the heap takes some 100 ns a vertex, whatever
+the weights. Either loop begins where the other one ends: nearer vertices than a bound are settled, and all their arcs
+relaxed; all others that are reached wait. Where there are no weight-sorted rows, one core searches to the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mgraph.algorithms.bfs.hybrid import is_one_cpu
+from mgraph.algorithms.common.dtype_ladder import searched_bytes
+from mgraph.algorithms.common.traversal import Trace, Traversal
+from mgraph.algorithms.derived import WEIGHT_SORTED_ROWS
+from mgraph.algorithms.sssp.delta_stepping import BucketSearch
+from mgraph.algorithms.sssp.hybrid_kernels import NUM_COUNTERS, SIZE, push_all, settle_nearest
+from mgraph.algorithms.sssp.near_far import default_delta, drop_unsettled, step_bytes
+from mgraph.algorithms.variant import GraphSizes, Variant
+from mgraph.comm.base import Communicator
+from mgraph.errors import CommAborted
+from mgraph.partition import own_states
+from mgraph.shard.shard import Shard
+from mgraph.types import Array, none_of, unreached_of
+
+# A search is wide if more vertices wait, and narrow again if a bucket has fewer arcs than this share of the vertices.
+MAX_WAITING = 1 << 13
+NARROW_SHARE = 8
+
+
+def sssp_hybrid(
+    shard: Shard,
+    comm: Communicator,
+    sources: list[int],
+    trace: Trace,
+    dtype: np.dtype,
+    cutoff: float | int | None = None,
+    until: Sequence[int] = (),
+) -> Traversal:
+    """Find distances in `dtype` from positions `sources`; predecessors too, if one core finds all of them.
+
+    With `until`, only up to the distance of the farthest of these positions.
+    """
+    search = _SerialSearch(shard, comm, sources, dtype, cutoff, until)
+    waiting: Array | None = own_states(shard.partition, comm.rank, sources)
+    buckets: BucketSearch | None = None
+    while waiting is not None and search.settle(waiting, trace):
+        if buckets is None:
+            buckets = BucketSearch(shard, trace, search.dist, cutoff, default_delta(shard, dtype))
+        buckets.begin(search.bound, search.settled_arcs)
+        waiting = _settle_buckets(buckets, search.targets)
+    return search.result() if buckets is None else Traversal(search.dist, None)
+
+
+def _settle_buckets(buckets: BucketSearch, targets: Array) -> Array | None:
+    """Settle buckets until the search is narrow; return the vertices that wait, None where it has ended."""
+    while True:
+        while buckets.near_size:
+            buckets.push()
+            # In the last bucket no arc is heavy: of all vertices only those near have arcs to be relaxed.
+            if buckets.bound == buckets.top and 0 < buckets.near_size <= MAX_WAITING // 2:
+                return buckets.near[: buckets.near_size]
+        if buckets.has_settled(targets):
+            drop_unsettled(buckets.dist, buckets.bound)
+            return None
+        is_small = buckets.bucket_arcs * NARROW_SHARE < buckets.n
+        if not buckets.settle():
+            return None
+        if is_small:
+            waiting = buckets.waiting()
+            if len(waiting) <= MAX_WAITING // 2:
+                return waiting
+
+
+class _SerialSearch:
+    """The distances of a search, and a heap of the vertices that wait."""
+
+    def __init__(
+        self,
+        shard: Shard,
+        comm: Communicator,
+        sources: list[int],
+        dtype: np.dtype,
+        cutoff: float | int | None,
+        until: Sequence[int],
+    ) -> None:
+        n = shard.num_owned
+        vertex = shard.partition.dtype
+        self.shard = shard
+        self.top = unreached_of(dtype)
+        self.cutoff = dtype.type(self.top if cutoff is None else cutoff)
+        self.max_waiting = _capacity(n) if shard.weight_sorted_rows is None else MAX_WAITING
+        self.targets = own_states(shard.partition, comm.rank, until).astype(np.int64)
+        self.dist = np.full(n, self.top, dtype)
+        self.parents = np.full(n, none_of(vertex), vertex)
+        self.keys = np.empty(_capacity(n), dtype)
+        self.vertices = np.empty(_capacity(n), vertex)
+        starts = own_states(shard.partition, comm.rank, sources)
+        self.dist[starts] = 0
+        self.parents[starts] = starts
+        self.num_reached = len(starts)
+        self.reached_arcs = int((shard.rows.indptr[starts.astype(np.int64) + 1] - shard.rows.indptr[starts]).sum())
+        self.settled_arcs = 0
+        self.counters = np.zeros(NUM_COUNTERS, np.int64)
+
+    def settle(self, waiting: Array, trace: Trace) -> bool:
+        """Settle the nearest vertices by one core; return whether so many wait that all cores are faster."""
+        shard = self.shard
+        rows = shard.rows
+        if shard.backend.stopped is not None:
+            raise CommAborted(shard.backend.stopped)
+        push_all(waiting, self.dist, self.keys, self.vertices)
+        self.counters[SIZE] = len(waiting)
+        settle_nearest(
+            self.keys, self.vertices, self.max_waiting, 1 if shard.info.directed else 2, rows.indptr, rows.targets,
+            rows.weights, self.cutoff, self.targets, self.dist, self.parents, self.counters,
+        )  # fmt: skip
+        self.size, found, found_arcs, scanned, self.num_as_far = self.counters.tolist()
+        self.num_reached += found
+        self.reached_arcs += found_arcs
+        self.settled_arcs += scanned
+        trace.superstep("serial", len(waiting), scanned)
+        return self.size > self.max_waiting
+
+    @property
+    def bound(self) -> float | int:
+        """The distance of the nearest vertex that waits."""
+        return self.keys[0].item()
+
+    def result(self) -> Traversal:
+        """Return what one core found: predecessors if every arc to a vertex led farther."""
+        none = none_of(self.parents.dtype)
+        is_whole = not self.size
+        if not is_whole:
+            # All targets are settled: vertices beyond them are not, and not all of their predecessors are known.
+            drop_unsettled(self.dist, self.bound)
+            self.parents[self.dist == self.top] = none
+        is_tree = not self.num_as_far or not ((self.parents == none) & (self.dist != self.top)).any()
+        counts = (self.num_reached, self.reached_arcs) if is_whole else (None, None)
+        return Traversal(self.dist, self.parents if is_tree else None, *counts)
+
+
+def _capacity(num_vertices: int) -> int:
+    """Return the length of a heap; a full one is left with at most one entry a vertex."""
+    return num_vertices + num_vertices // 2 + 1
+
+
+def _bytes(sizes: GraphSizes) -> int:
+    """Return the bytes of a search by buckets, and of predecessors and a heap."""
+    state = searched_bytes(sizes, has_peer_buffers=False)
+    return step_bytes(sizes) + sizes.vertex * sizes.owned + (state + sizes.vertex) * _capacity(sizes.owned)
+
+
+VARIANT = Variant(
+    "sssp.hybrid",
+    when="on one CPU rank, narrow searches by one core in one loop, wide ones by all cores",
+    applies=is_one_cpu,
+    wants=(WEIGHT_SORTED_ROWS,),
+    bytes=_bytes,
+    run=sssp_hybrid,
+    stops=True,
+)

@@ -1,0 +1,105 @@
+"""BFS on one CPU rank: the oracle's levels and predecessors, wherever serial levels and those of all cores meet."""
+
+from __future__ import annotations
+
+import numpy as np
+import oracles
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from naive_shard import build_shards, predecessor_parts
+from on_ranks import run_on_ranks
+from strategies import graphs_and_sources, orders
+from sweep_checks import of_users
+from tiers import examples
+from zoo import CASES, ZOO, chain_of_cliques, random_case, zoo_sources
+
+from mgraph.algorithms.bfs import hybrid
+from mgraph.algorithms.common.traversal import Trace
+from mgraph.backends.cpu import CpuBackend
+from mgraph.errors import CommAborted
+
+BACKEND = CpuBackend(2)
+
+
+def search(case, sources, order="degree", max_arcs=None, few_cores=2, **options):
+    """Run the variant with its thresholds replaced; return the shard, the result and its supersteps."""
+    shards = build_shards(case, 1, order, BACKEND)
+    positions = oracles.positions(case, order)
+    num_positions = shards[0].partition.num_positions
+    starts = [p for p in positions[sources].tolist() if p < num_positions]
+    options = {name: value for name, value in options.items() if value is not None}
+    if "until" in options:
+        options["until"] = [p for p in positions[options["until"]].tolist() if p < num_positions]
+
+    def program(shard, comm):
+        trace = Trace(BACKEND, comm)
+        return hybrid.bfs_hybrid(shard, comm, starts, trace, **options), trace.supersteps
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hybrid, "MAX_ARCS", hybrid.MAX_ARCS if max_arcs is None else max_arcs)
+        patch.setattr(hybrid, "FEW_CORES", few_cores)
+        ((found, steps),) = run_on_ranks(program, shards)
+    return shards, found, steps
+
+
+def check(case, sources, order="degree", depth_limit=None, **thresholds):
+    """Compare levels, predecessors and counts with the oracle's; return the supersteps."""
+    shards, found, steps = search(case, sources, order, depth_limit=depth_limit, **thresholds)
+    levels = oracles.bfs(case, sources, depth_limit)
+    np.testing.assert_array_equal(of_users(shards, sources, [found.distances]), levels)
+    chosen = oracles.predecessors(case, levels, sources, oracles.positions(case, order), weighted=False)
+    np.testing.assert_array_equal(found.predecessors, predecessor_parts(shards, chosen)[0])
+    reached = found.distances != np.iinfo(np.int32).max
+    assert found.num_reached == reached.sum()
+    assert found.reached_arcs == shards[0].degrees[reached].sum()
+    return steps
+
+
+@pytest.mark.covering
+@pytest.mark.parametrize("max_arcs", [None, 0, 3, 20])
+@pytest.mark.parametrize("few_cores", [1, 2])
+@pytest.mark.parametrize("order", ["degree", "natural"])
+@pytest.mark.parametrize("case", [*CASES, *(random_case(seed, 300) for seed in range(6))], ids=lambda case: case.name)
+def test_levels_and_predecessors_equal_the_oracles(case, order, few_cores, max_arcs):
+    for sources in zoo_sources(case):
+        check(case, sources, order, max_arcs=max_arcs, few_cores=few_cores)
+
+
+@examples(100)
+@given(graphs_and_sources(), orders, st.sampled_from([None, 0, 2, 7]), st.sampled_from([1, 2]))
+def test_results_of_drawn_graphs_equal_the_oracles(drawn, order, max_arcs, few_cores):
+    check(*drawn, order, max_arcs=max_arcs, few_cores=few_cores)
+
+
+@pytest.mark.parametrize("limit", [0, 1, 3, 299])
+@pytest.mark.parametrize("max_arcs", [None, 3])
+def test_vertices_deeper_than_the_limit_are_unreached(limit, max_arcs):
+    for name in ("grid", "long-chain", "unreachable-part", "star"):
+        check(ZOO[name], [0], depth_limit=limit, max_arcs=max_arcs)
+
+
+@pytest.mark.parametrize("max_arcs", [None, 3])
+def test_search_ends_at_the_level_of_the_last_target(max_arcs):
+    case = ZOO["long-chain"]
+    levels = oracles.bfs(case, [0])
+    ends = np.flatnonzero((levels == 5) | (levels == 20)).tolist()
+    shards, found, _ = search(case, [0], max_arcs=max_arcs, until=ends)
+    wanted = np.where(levels <= 20, levels, -1)
+    np.testing.assert_array_equal(of_users(shards, [0], [found.distances]), wanted)
+
+
+def test_serial_levels_are_one_record_and_wide_ones_their_own():
+    (step,) = check(ZOO["long-chain"], [0])
+    assert (step["method"], step["levels"], step["frontier"]) == ("serial", 299, 1)
+    steps = check(chain_of_cliques(), [0], max_arcs=50, few_cores=1)
+    methods = [step["method"] for step in steps]
+    assert {"serial", "push"} <= set(methods)
+    assert methods.count("serial") > 1, "a search that was wide is narrow again"
+    assert sum(step["levels"] for step in steps) == oracles.bfs(chain_of_cliques(), [0]).max()
+
+
+def test_call_that_was_abandoned_ends_before_the_serial_loop(monkeypatch):
+    monkeypatch.setattr(BACKEND, "stopped", "the user pressed Ctrl-C", raising=False)
+    with pytest.raises(CommAborted, match="Ctrl-C"):
+        search(ZOO["path"], [0])

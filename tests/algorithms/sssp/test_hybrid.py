@@ -1,0 +1,180 @@
+"""Shortest paths on one CPU rank: the oracle's results, wherever the serial loop and buckets of all cores meet."""
+
+from __future__ import annotations
+
+import numpy as np
+import oracles
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from naive_shard import build_shards, predecessor_parts
+from on_ranks import run_on_ranks
+from strategies import graphs_and_sources, orders
+from sweep_checks import of_users
+from tiers import examples
+from zoo import CASES, ZOO, chain_of_cliques, make_case, random_case, zoo_sources
+
+from mgraph.algorithms.common.traversal import Trace
+from mgraph.algorithms.predecessors.rows import find_predecessors
+from mgraph.algorithms.sssp import hybrid
+from mgraph.algorithms.sssp.hybrid_kernels import drop_lowered, pop, push
+from mgraph.api.traversal import state_dtype
+from mgraph.backends.cpu import CpuBackend
+from mgraph.errors import CommAborted
+from mgraph.shard.weight_sorted_rows import require_weight_sorted_rows
+
+BACKEND = CpuBackend(2)
+
+
+def search(case, sources, order="degree", until=(), cutoff=None, **thresholds):
+    """Run the variant with its thresholds replaced; return the shards, the result and its supersteps.
+
+    With a threshold there are weight-sorted rows, without one core searches to the end.
+    """
+    max_waiting, share, delta = (thresholds.get(name) for name in ("max_waiting", "share", "delta"))
+    shards = build_shards(case, 1, order, BACKEND)
+    if max_waiting is not None:
+        require_weight_sorted_rows(shards[0])
+    num_positions = shards[0].partition.num_positions
+    starts, ends = (
+        [p for p in oracles.positions(case, order)[list(users)].tolist() if p < num_positions]
+        for users in (sources, until)
+    )
+
+    def program(shard, comm):
+        trace = Trace(BACKEND, comm)
+        found = hybrid.sssp_hybrid(shard, comm, starts, trace, state_dtype(shard.info), cutoff, ends)
+        if found.predecessors is None:
+            found.predecessors = find_predecessors(shard, comm, starts, found.distances)
+        return found, trace.supersteps
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hybrid, "MAX_WAITING", max_waiting)
+        patch.setattr(hybrid, "NARROW_SHARE", share or hybrid.NARROW_SHARE)
+        if delta is not None:
+            patch.setattr(hybrid, "default_delta", lambda shard, dtype: delta)
+        ((found, steps),) = run_on_ranks(program, shards)
+    return shards, found, steps
+
+
+def check(case, sources, order="degree", cutoff=None, **how):
+    """Compare distances, predecessors and counts with the oracle's; return the supersteps."""
+    shards, found, steps = search(case, sources, order, cutoff=cutoff, **how)
+    dist = oracles.sssp(case, sources, cutoff)
+    np.testing.assert_array_equal(of_users(shards, sources, [found.distances]), dist)
+    chosen = oracles.predecessors(case, dist, sources, oracles.positions(case, order), weighted=True)
+    np.testing.assert_array_equal(found.predecessors, predecessor_parts(shards, chosen)[0])
+    if found.num_reached is not None:
+        reached = found.predecessors != np.iinfo(found.predecessors.dtype).max
+        assert found.num_reached == reached.sum()
+        assert found.reached_arcs == shards[0].degrees[reached].sum()
+    return steps
+
+
+# No threshold, and one so small that a search is wide, and narrow again (a share of 0 is of no arc).
+THRESHOLDS = ({}, {"max_waiting": 1, "share": 1}, {"max_waiting": 8, "share": 1, "delta": 1})
+
+
+@pytest.mark.covering
+@pytest.mark.parametrize("how", THRESHOLDS, ids=str)
+@pytest.mark.parametrize("order", ["degree", "natural"])
+@pytest.mark.parametrize("case", [*CASES, *map(random_case, range(6))], ids=lambda case: case.name)
+def test_distances_and_predecessors_equal_the_oracles(case, order, how):
+    for sources in zoo_sources(case):
+        check(case, sources, order, **how)
+
+
+@examples(100)
+@given(graphs_and_sources(), orders, st.sampled_from(THRESHOLDS))
+def test_results_of_drawn_graphs_equal_the_oracles(drawn, order, how):
+    check(*drawn, order, **how)
+
+
+@pytest.mark.covering
+@pytest.mark.parametrize("dtype", ["float32", "float64", "uint8", "uint16", "uint32", "int32", "int64"])
+@pytest.mark.parametrize("directed", [False, True], ids=["undirected", "directed"])
+@pytest.mark.parametrize("how", THRESHOLDS, ids=str)
+def test_results_of_all_dtypes_equal_the_oracles(directed, dtype, how):
+    case = random_case(1, 300, directed=directed).unweighted
+    weights = np.random.default_rng(3).integers(0, 40, len(case.sources))
+    weights[:2] = {"int64": 2**33, "uint16": 60_000}.get(dtype, 255)
+    case = type(case)(case.name, case.num_vertices, case.sources, case.targets, weights, directed)
+    check(case.with_weights(dtype), [5, 299], **how)
+
+
+@pytest.mark.parametrize("how", THRESHOLDS, ids=str)
+def test_vertices_beyond_the_cutoff_are_unreached(how):
+    for name in ("grid", "dag", "rounding", "large-weights"):
+        farthest = oracles.sssp(ZOO[name], [0]).max()
+        for cutoff in (0, farthest // 2, farthest):
+            check(ZOO[name], [0], cutoff=cutoff, **how)
+
+
+@pytest.mark.parametrize("how", THRESHOLDS, ids=str)
+def test_search_may_end_behind_its_targets(how):
+    for case in (ZOO["long-chain"], random_case(0)):
+        dist = oracles.sssp(case, [0])
+        reached = np.flatnonzero(np.isfinite(dist))
+        near, far = reached[np.argsort(dist[reached], kind="stable")][[len(reached) // 4, len(reached) // 2]]
+        shards, found, _ = search(case, [0], until=[near, far], **how)
+        got = of_users(shards, [0], [found.distances])
+        np.testing.assert_array_equal(got[dist <= dist[far]], dist[dist <= dist[far]])
+        beyond = got[dist > dist[far]]
+        assert (np.isinf(beyond) | (beyond == dist[dist > dist[far]])).all()
+        assert np.isinf(beyond).any()
+
+
+def test_distance_may_be_the_largest_float():
+    most = np.finfo(np.float32).max
+    for how in THRESHOLDS:
+        check(make_case("largest", 4, [(0, 1, most), (1, 2, 1), (2, 3, most)], np.float32), [0], **how)
+
+
+def test_wide_search_that_is_narrow_again_is_searched_by_one_core():
+    """Search a path to a dense graph, that by buckets, and a path behind it by one core again."""
+    rng = np.random.default_rng(5)
+    dense = [(*ends, 30 + i % 20) for i, ends in enumerate(rng.integers(10, 110, (1000, 2)).tolist())]
+    paths = [(v, v + 1, 5) for v in [*range(10), *range(109, 309)]]
+    steps = check(make_case("dense between paths", 310, dense + paths, np.uint8), [0], max_waiting=30, share=1)
+    methods = [step["method"] for step in steps]
+    assert methods[0] == methods[-1] == "serial" and {"push", "heavy"} <= set(methods)
+    (step,) = check(chain_of_cliques(), [0])
+    assert (step["method"], step["frontier"]) == ("serial", 1)
+    steps = check(chain_of_cliques(), [0], max_waiting=30)
+    assert [step["method"] for step in steps] == ["serial"], "a deep search stays with one core if few vertices wait"
+
+
+def test_entries_leave_a_heap_in_order_and_lowered_ones_are_dropped():
+    rng = np.random.default_rng(1)
+    for size in (1, 2, 5, 6, 100):
+        keys = rng.integers(0, 50, size).astype(np.uint32)
+        vertices = np.arange(size, dtype=np.uint32)
+        heap = keys.copy(), vertices.copy()
+        for i in range(size):
+            push(*heap, i, keys[i], vertices[i])
+        dist = keys.copy()
+        dist[::3] = 0
+        left = drop_lowered(*heap, size, dist)
+        popped = []
+        for count in range(left, 0, -1):
+            popped.append(heap[0][0])
+            assert dist[heap[1][0]] == heap[0][0]
+            pop(*heap, count)
+        np.testing.assert_array_equal(popped, np.sort(keys[keys == dist]))
+
+
+def test_full_heap_is_made_smaller(monkeypatch):
+    """Lower a vertex again and again, so that its entries fill the heap."""
+    monkeypatch.setattr(hybrid, "_capacity", lambda num_vertices: num_vertices)
+    n = 40
+    edges = [(0, v, v) for v in range(1, n)] + [(v, u, (u - v) * 100 - v) for u in range(2, n) for v in range(1, u)]
+    edges += [(0, u, 10_000) for u in range(n, 2 * n)] + [
+        (v, u, 9_000 - 100 * v) for v in range(1, n) for u in range(n, 2 * n)
+    ]
+    check(make_case("lowered", 2 * n, edges, np.int32), [0])
+
+
+def test_call_that_was_abandoned_ends_before_the_serial_loop(monkeypatch):
+    monkeypatch.setattr(BACKEND, "stopped", "the user pressed Ctrl-C", raising=False)
+    with pytest.raises(CommAborted, match="Ctrl-C"):
+        search(ZOO["path"], [0])
