@@ -129,3 +129,42 @@ def test_rules_of_graphalytics_find_a_level_a_distance_and_components_that_diffe
     assert differs(rules.wcc_differs, 9, 9, 9, 4, 4, 1) == []
     assert differs(rules.wcc_differs, 9, 9, 9, 4, 4, 4) == [4, 5, 7]
     assert differs(rules.wcc_differs, 9, 8, 9, 4, 4, 1) == [1, 2, 3]
+
+
+def test_every_shape_is_a_graph_of_the_size_asked_for(bench):
+    shape_graphs = bench("shape_graphs")
+    assert len(shape_graphs.SHAPES) > 25
+    for name, shape in shape_graphs.SHAPES.items():
+        first, again = (shape_graphs.matrix_of(shape, 256, 1) for _ in range(2))
+        assert (first != again).nnz == 0, name
+        assert first.nnz > 0 and first.shape[0] <= 300, name
+        sources, targets = bench("shapes").ends_of(first)
+        assert (sources < targets).all() if not shape.directed else (sources != targets).all(), name
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_shapes_are_measured_with_equal_answers(bench, directed):
+    shapes = bench("shapes")
+    shape = shapes.SHAPES["web" if directed else "grid with obstacles"]
+    matrix = bench("shape_graphs").matrix_of(shape, 64, 1)
+    with InProcessCluster(1) as cluster:
+        cells = shapes.measured(matrix, directed, shapes.ALGORITHMS, cluster, 1e-6)
+    assert [cell["algorithm"] for cell in cells] == [
+        name for name in shapes.ALGORITHMS if not directed or name != "msf"
+    ]
+    assert all(cell["ms"] > 0 and cell["scipy_ms"] > 0 for cell in cells)
+
+
+def test_answers_that_differ_from_scipy_are_refused(bench):
+    shapes = bench("shapes")
+    with InProcessCluster(1) as cluster, mg.from_edges([0, 1], [1, 2], [1, 5], num_vertices=4, cluster=cluster) as g:
+        none = -9999
+        levels = mg.bfs(g, 0)
+        assert shapes.compare_levels(levels, (np.array([0, 1, 2]), np.array([none, 0, 1, none]))) == 0.75
+        with pytest.raises(shapes.click.ClickException, match="levels differ"):
+            shapes.compare_levels(levels, (np.array([0, 1, 2]), np.array([none, 0, 0, none])))
+        assert shapes.compare_distances(mg.sssp(g, 0), (np.array([0, 1, 6, np.inf]), None)) == 0.75
+        with pytest.raises(shapes.click.ClickException, match="distances differ"):
+            shapes.compare_distances(mg.sssp(g, 0), (np.array([0, 1, 7, np.inf]), None))
+        with pytest.raises(shapes.click.ClickException, match="components differ"):
+            shapes.compare_components(mg.connected_components(g), (1, np.zeros(4, np.int64)))
