@@ -69,12 +69,17 @@ class Session:
 
 @dataclass(eq=False)
 class Call:
-    """One call of `run`: its lease, and the keys of its tasks."""
+    """One call of `run`: its lease, and the keys of its tasks. Direct calls have no tasks, and share a lease."""
 
     lease: str
     session: Session
     keys: tuple[str, ...]
     granted: asyncio.Future = field(default_factory=asyncio.Future)
+    # Done when another call waits for the lease, or when it has ended.
+    asked: asyncio.Future = field(default_factory=asyncio.Future)
+    ended: asyncio.Future = field(default_factory=asyncio.Future)
+    # Whether its client keeps the lease for direct calls, until it is asked.
+    is_kept: bool = False
     gang: Gang | None = None
     # Whether its client fetches the results; otherwise they stay on the workers.
     gather: bool = True

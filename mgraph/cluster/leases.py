@@ -45,6 +45,11 @@ class Leases:
         """End a held or waiting lease; return the leases that are granted now. Unknown leases are ignored."""
         return [] if self._leases.pop(lease, None) is None else self._grant()
 
+    def wanted(self) -> list[str]:
+        """Return the held leases that others wait for."""
+        waiting = {member for lease in self._leases.values() if not lease.held for member in lease.members}
+        return [name for name, lease in self._leases.items() if lease.held and not waiting.isdisjoint(lease.members)]
+
     def _grant(self) -> list[str]:
         """Grant every lease that no held or earlier lease blocks; return their names."""
         blocked = {member for lease in self._leases.values() if lease.held for member in lease.members}

@@ -113,7 +113,7 @@ def of_scheduler(plugins: list[Any]) -> Iterator[Any]:
     found = [plugin_status(plugin) for plugin in plugins]
     states = [lease["state"] for each in found for lease in each["leases"]]
     leases = GaugeMetricFamily("mgraph_leases", "Calls that hold a lease, or wait for one", labels=["state"])
-    for state in ("held", "waiting"):
+    for state in ("held", "kept", "waiting"):
         leases.add_metric([state], states.count(state))
     yield leases
     yield GaugeMetricFamily("mgraph_gangs", "Gangs", value=sum(len(each["gangs"]) for each in found))

@@ -32,9 +32,15 @@ class Pauses:
 
     scheduler: Scheduler
 
-    def __init__(self, call_of: dict[str, Call], fail_task: Callable[[str, Exception], None]) -> None:
+    def __init__(
+        self,
+        call_of: dict[str, Call],
+        fail_task: Callable[[str, Exception], None],
+        ask_holders: Callable[[str], None],
+    ) -> None:
         self._call_of = call_of
         self._fail_task = fail_task
+        self._ask_holders = ask_holders
         # By worker that its nanny ended: why.
         self._ended: dict[str, str] = {}
 
@@ -60,6 +66,8 @@ class Pauses:
             used = readable_bytes(event["rss"])
             self._ended[event["worker"]] = f"its nanny ended it, as it used {used}, too much of its limit: {NO_LIMIT}"
         elif isinstance(event, dict) and event.get("action") == "worker-status-change" and event["status"] == "paused":
+            # The next call needs a lease again, and is refused if the worker stays paused.
+            self._ask_holders(topic)
             self.scheduler.loop.call_later(RESUME_S, self._request_waiting, topic)
 
     def end_waiting(self, key: str, worker: str) -> None:

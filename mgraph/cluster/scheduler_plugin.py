@@ -1,8 +1,10 @@
 """The scheduler's side of the cluster: forms gangs, grants leases to calls, and handles the loss of workers.
 
 A *session* is one Cluster of one client. It is bound to a gang at its first call, and to a new gang after the loss of
-the old one. A *call* is one `run`: the client sends one message, which requests a lease. The lease ends without a
-message, when `transition` sees the last of the call's tasks finish.
+the old one. A *call* is one `run`: the client sends one message, which requests a lease. If the ranks run as tasks, the
+lease ends without a message, when `transition` sees the last of them finish. If the client sends the call to the ranks
+itself, it keeps the lease for its next calls, and returns it soon after the last one, or when it is asked: by the reply
+to the request with which it watches the lease.
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ from mgraph.errors import ClusterError, CommAborted, GangLost, RendezvousTimeout
 
 # Added to a session's deadline: a rank that holds the GIL delays the heartbeats of its process.
 SILENCE_S = 5.0
+# A client sends a heartbeat every 5 s; one that is silent for longer is stopped, and does not return its lease.
+CLIENT_SILENCE_S = 15.0
 
 ENDED = "the call was ended before it began"
 
@@ -55,6 +59,7 @@ class GangPlugin(SchedulerPlugin):
         self._scheduler: Scheduler
         self._places = Places()
         self._heartbeats = Heartbeats()
+        self._client_heartbeats = Heartbeats()
         self._leases = Leases()
         self._gangs: dict[str, Gang] = {}
         self._sessions: dict[str, Session] = {}
@@ -62,7 +67,7 @@ class GangPlugin(SchedulerPlugin):
         self._calls: dict[str, Call] = {}
         # By key, until the scheduler forgets the task.
         self._call_of: dict[str, Call] = {}
-        self._pauses = Pauses(self._call_of, self._fail_task)
+        self._pauses = Pauses(self._call_of, self._fail_task, self._ask_holders)
 
     async def start(self, scheduler: Scheduler) -> None:
         """Install the handlers here and the worker plugin on all workers, once for all clients."""
@@ -77,11 +82,14 @@ class GangPlugin(SchedulerPlugin):
             "mgraph_open": self.open,
             "mgraph_lease": self.lease,
             "mgraph_rendezvous": self.rendezvous,
+            "mgraph_watch_lease": self.watch_lease,
             "mgraph_failure_cause": self.failure_cause,
             "mgraph_phase": self.phase,
         }
         scheduler.stream_handlers |= {
+            "mgraph-abort": self.abort,
             "mgraph-end": self.end,
+            "mgraph-return": self.return_lease,
             "mgraph-forget": self.forget,
             "mgraph-close": self.close_session,
             "mgraph-paused": self._pauses.end_waiting,
@@ -139,6 +147,7 @@ class GangPlugin(SchedulerPlugin):
             if not call.granted.done():
                 self._call_of |= dict.fromkeys(call.keys, call)
                 self._resolve_granted(self._leases.request(lease, call.gang.workers))
+                self._ask_for_wanted()
             await call.granted
             await self._pauses.refuse(call.gang.workers)
             if call.aborted:
@@ -170,6 +179,18 @@ class GangPlugin(SchedulerPlugin):
         return [ready[r] for r in range(size)]
 
     @_return_errors
+    async def watch_lease(self, lease: str, until_ended: bool) -> None:
+        """Wait until others ask for a lease that a client keeps, or until it ends; raise GangLost on a loss."""
+        call = self._calls.get(lease)
+        if call is None or call.gang is None:
+            return
+        call.is_kept = True
+        awaited = call.ended if until_ended else call.asked
+        await asyncio.wait((awaited, call.gang.lost), return_when=asyncio.FIRST_COMPLETED)
+        if loss := self._loss_of(call):
+            raise loss
+
+    @_return_errors
     async def failure_cause(self, lease: str, timeout_s: float) -> None:
         """Raise GangLost if the call's gang has lost a worker, or loses one within the timeout."""
         call = self._calls.get(lease)
@@ -187,6 +208,16 @@ class GangPlugin(SchedulerPlugin):
         return await self._scheduler.rpc(owner.gang.workers[0]).mgraph_phase(gang=owner.gang.name, session=session)
 
     # Handlers of stream messages: the client does not wait.
+
+    def abort(self, client: str, lease: str, cause: str) -> None:
+        """Abort the other ranks of a direct call that failed on one; its client waits for their errors."""
+        if call := self._calls.get(lease):
+            self._abort_call(call, cause)
+
+    def return_lease(self, client: str, lease: str) -> None:
+        """End a lease that its client kept, and that no call uses."""
+        if call := self._calls.get(lease):
+            self._forget_call(call)
 
     def end(self, client: str, lease: str, cause: str) -> None:
         """End a call that failed, or that its client has abandoned."""
@@ -275,7 +306,11 @@ class GangPlugin(SchedulerPlugin):
         return {worker for gang in self._gangs.values() for worker in gang.workers}
 
     async def _watch(self) -> None:
-        """Remove silent workers that block a call: a stopped process would block it for ever."""
+        """Remove silent workers and clients that block a call: a stopped process would block it for ever."""
+        if self._calls:
+            # Dask does not see direct calls, and would close an idle scheduler if it is so configured.
+            self._scheduler.idle_since = None
+        self._end_leases_of_silent_clients()
         self._heartbeats.update({worker: state.last_seen for worker, state in self._scheduler.workers.items()})
         silent = {}
         for call in self._calls.values():
@@ -291,6 +326,13 @@ class GangPlugin(SchedulerPlugin):
             await self._scheduler.restart_workers(
                 list(silent), wait_for_workers=False, on_error="return", stimulus_id=f"mgraph-silent-{time.time()}"
             )
+
+    def _end_leases_of_silent_clients(self) -> None:
+        self._client_heartbeats.update({name: state.last_seen for name, state in self._scheduler.clients.items()})
+        for call in list(self._calls.values()):
+            silent_s = self._client_heartbeats.silent_s(call.session.client)
+            if call.is_kept and call.asked.done() and silent_s > CLIENT_SILENCE_S:
+                self.end(call.session.client, call.lease, "its client is stopped, or hangs, and others wait")
 
     def _remove_place(self, worker: str, cause: str) -> None:
         self._places.remove(worker)
@@ -396,13 +438,32 @@ class GangPlugin(SchedulerPlugin):
         if not call.granted.done():
             call.granted.set_exception(CommAborted(ENDED))
             call.granted.exception()
+        for future in (call.asked, call.ended):
+            if not future.done():
+                future.set_result(None)
         self._resolve_granted(self._leases.end(call.lease))
+        self._ask_for_wanted()
 
     def _resolve_granted(self, leases: list[str]) -> None:
         for lease in leases:
             granted = self._calls[lease].granted
             if not granted.done():
                 granted.set_result(None)
+
+    def _ask_for_wanted(self) -> None:
+        """Ask the holders of leases that others wait for to return them."""
+        for lease in self._leases.wanted():
+            self._ask(self._calls[lease])
+
+    def _ask_holders(self, worker: str) -> None:
+        """Ask the holders of all leases on a worker to return them."""
+        for call in self._calls.values():
+            if call.gang is not None and worker in call.gang.workers:
+                self._ask(call)
+
+    def _ask(self, call: Call) -> None:
+        if not call.asked.done():
+            call.asked.set_result(None)
 
     def _send(self, workers: list[str] | tuple[str, ...], message: dict[str, Any]) -> None:
         for worker in workers:

@@ -87,7 +87,8 @@ def plugin_status(plugin: Any) -> dict[str, Any]:
             facts = {"job": call.keys[0].removesuffix(f"-{call.lease}-0"), "client": call.session.client}
             gang = None if call.gang is None else call.gang.name
             seconds = time.monotonic() - call.requested
-            leases.append({**facts, "gang": gang, "state": "held" if held else "waiting", "seconds": seconds})
+            state = "waiting" if not held else "kept" if call.is_kept else "held"
+            leases.append({**facts, "gang": gang, "state": state, "seconds": seconds})
     sessions = {session.name: session.client for session in plugin._sessions.values()}
     clients = [
         {"client": client, "sessions": sum(owner == client for owner in sessions.values())}

@@ -8,13 +8,13 @@ import functools
 import socket
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any
 
 from distributed import Worker, WorkerPlugin, get_worker
 from distributed.core import clean_exception, error_message
-from distributed.protocol import pickle
+from distributed.protocol import pickle, to_serialize
 from distributed.threadpoolexecutor import ThreadPoolExecutor
 
 from mgraph.backends.base import Backend
@@ -33,14 +33,24 @@ from mgraph.errors import CommAborted, MgraphError
 
 def call_rank(ticket: Ticket, index: int, call: bytes, part: tuple = ()) -> Any:
     """Run a pickled (function, args) as rank `index`; the body of every task."""
-    try:
-        return get_worker().plugins[PLUGIN].call(ticket, index, call, part)
-    except BaseException as error:
-        # Errors outlive the call, for example in a failed communicator: their frames must not hold its objects.
-        traceback.clear_frames(error.__traceback__)
-        if isinstance(error, MgraphError):
-            _make_sendable(error)
-        raise
+    return get_worker().plugins[PLUGIN].call(ticket, index, call, part)
+
+
+def _cleared_errors(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Make what a function raises sendable, and free of the objects that it used."""
+
+    @functools.wraps(function)
+    def call(*args: Any) -> Any:
+        try:
+            return function(*args)
+        except BaseException as error:
+            # Errors outlive the call, for example in a failed communicator: their frames must not hold its objects.
+            traceback.clear_frames(error.__traceback__)
+            if isinstance(error, MgraphError):
+                _make_sendable(error)
+            raise
+
+    return call
 
 
 def _make_sendable(error: MgraphError) -> None:
@@ -71,6 +81,34 @@ class _Network:
             threading.Thread(target=self.comm.abort, args=(str(error),), name="mgraph-abort", daemon=True).start()
 
 
+class Backends:
+    """The backends of a worker's ranks."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+        self._made: dict[tuple[str, int, int], Backend] = {}
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+    def of(self, ticket: Ticket, index: int) -> Backend:
+        """Return the backend of a rank."""
+        kind = ticket.backend, ticket.local_ranks[index], ranks_of_process(ticket.members)
+        if kind not in self._made:
+            self._made[kind] = make_backend(
+                ticket.backend,
+                sharers=ticket.local_ranks[index],
+                sharers_of_process=kind[2],
+                own_limit=functools.partial(free_of_worker, self._worker),
+            )
+        return self._made[kind]
+
+    def close(self) -> None:
+        """Close all: the next gang may need others."""
+        while self._made:
+            self._made.popitem()[1].close()
+
+
 class RankPlugin(WorkerPlugin):
     """Stores the objects of ranks between calls, and frees them on messages of the scheduler."""
 
@@ -84,7 +122,7 @@ class RankPlugin(WorkerPlugin):
         self._objects: dict[tuple[str, str], Objects] = {}
         # By gang, for all gangs that the scheduler has announced and not dropped: late tasks of others are refused.
         self._networks: dict[str, _Network] = {}
-        self._backends: dict[tuple[str, int, int], Backend] = {}
+        self._backends = Backends(worker)
         self._seen = SeenCall()
         self._lock = threading.Lock()
         self.counts = CallCounts()
@@ -97,9 +135,9 @@ class RankPlugin(WorkerPlugin):
             "mgraph-drop": self._drop,
             "mgraph-free": self._free,
             "mgraph-forget": self._forget,
-            "mgraph-waiting": self._report_waiting,
+            "mgraph-waiting": functools.partial(_report_waiting, worker),
         }
-        worker.handlers["mgraph_phase"] = self._seen.report
+        worker.handlers |= {"mgraph_call": self.call_directly, "mgraph_phase": self._seen.report}
         gpus = visible_gpus() if cuda_is_installed() else []
         await worker.scheduler.mgraph_register_worker(
             worker=worker.address,
@@ -115,7 +153,33 @@ class RankPlugin(WorkerPlugin):
         for gang in list(self._networks):
             self._drop(gang, "the worker was closed")
 
-    def call(self, ticket: Ticket, index: int, call: bytes, part: tuple) -> Any:
+    async def call_directly(
+        self, ticket: bytes, index: int, call: bytes, dropped: Sequence[tuple[str, str]]
+    ) -> dict[str, Any]:
+        """Run one rank's part of a call that a client has sent here, and not to the scheduler; return the reply.
+
+        Parameters
+        ----------
+        dropped
+            Sessions and keys of objects to drop first: the scheduler's message about them may arrive after this one.
+            A key of "" is all objects of the session.
+        """
+        for session, key in dropped:
+            if key:
+                self._forget(session, key)
+            else:
+                self._free(session)
+        executor = self._worker.executors[PLUGIN]
+        return await asyncio.get_running_loop().run_in_executor(executor, self._reply, ticket, index, call)
+
+    def _reply(self, ticket: bytes, index: int, call: bytes) -> dict[str, Any]:
+        try:
+            return {"result": to_serialize(self.call(pickle.loads(ticket), index, call))}
+        except BaseException as error:
+            return {"error": error_message(error)}
+
+    @_cleared_errors
+    def call(self, ticket: Ticket, index: int, call: bytes, part: tuple = ()) -> Any:
         """Run one rank's function, opening the gang first if this is its first call."""
         network, objects = self._enter(ticket)
         if network.comm is None:
@@ -126,7 +190,7 @@ class RankPlugin(WorkerPlugin):
                 network.abort(network.aborted.result())
                 raise network.failure()
         function, args = pickle.loads(call)
-        backend = self._backend(ticket, index)
+        backend = self._backends.of(ticket, index)
         log = log_of(index, function.__name__)
         log.debug("begins on %s", self._worker.address)
         with self._seen.call_of(ticket, backend), self.counts.counted(function.__name__), objects.transaction():
@@ -152,17 +216,6 @@ class RankPlugin(WorkerPlugin):
             if network.aborted.done():
                 raise network.failure()
             return network, self._objects.setdefault((ticket.gang, ticket.session), Objects())
-
-    def _backend(self, ticket: Ticket, index: int) -> Backend:
-        kind = ticket.backend, ticket.local_ranks[index], ranks_of_process(ticket.members)
-        if kind not in self._backends:
-            self._backends[kind] = make_backend(
-                ticket.backend,
-                sharers=ticket.local_ranks[index],
-                sharers_of_process=kind[2],
-                own_limit=functools.partial(free_of_worker, self._worker),
-            )
-        return self._backends[kind]
 
     def _add_gang(self, gang: str) -> None:
         """Register a gang; the scheduler announces it before any of its tasks."""
@@ -195,22 +248,21 @@ class RankPlugin(WorkerPlugin):
                 del self._objects[key]
 
     def _close_idle_backends(self) -> None:
-        """Close all backends if no gang is left: the next one may need others."""
         if not self._networks:
-            while self._backends:
-                self._backends.popitem()[1].close()
+            self._backends.close()
 
     def _forget(self, session: str, key: str) -> None:
         for (_, owner), objects in list(self._objects.items()):
             if owner == session:
                 objects.forget(key)
 
-    def _report_waiting(self, keys: list[str]) -> None:
-        """Report which tasks have not begun; while the worker is paused none of them begins."""
-        tasks = self._worker.state.tasks
-        for key in keys:
-            if key in tasks and tasks[key].state == "ready":
-                self._worker.batched_send({"op": "mgraph-paused", "key": key})
+
+def _report_waiting(worker: Worker, keys: list[str]) -> None:
+    """Report which tasks have not begun; while the worker is paused none of them begins."""
+    tasks = worker.state.tasks
+    for key in keys:
+        if key in tasks and tasks[key].state == "ready":
+            worker.batched_send({"op": "mgraph-paused", "key": key})
 
 
 def _make_rendezvous(worker: Worker, ticket: Ticket, index: int) -> Callable[[str], list[str]]:

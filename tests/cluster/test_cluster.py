@@ -252,13 +252,29 @@ class Counter(SchedulerPlugin):
         self.scheduler.remove_plugin("counter")
 
 
-def test_warm_call_is_one_lease_message_and_one_task_a_worker(workers, client):
+def test_warm_call_sends_nothing_to_the_scheduler(workers, client):
+    with DaskCluster(client) as cluster:
+        # The first opens the gang by tasks; the second is direct, and keeps its lease.
+        cluster.run(programs.total)
+        cluster.run(programs.total)
+        plugin = workers.scheduler.plugins["mgraph"]
+        wait_until(lambda: [call.is_kept for call in plugin._calls.values()] == [True])
+        counter = Counter(workers.scheduler)
+        try:
+            for _ in range(5):
+                assert [r[2] for r in cluster.run(programs.total)] == [3, 3]
+        finally:
+            counter.close_counter()
+    assert {op: n for op, n in counter.seen.items() if n and op != "free-keys"} == {}
+
+
+def test_call_that_leaves_its_results_is_one_lease_message_and_one_task_a_worker(workers, client):
     with DaskCluster(client) as cluster:
         cluster.run(programs.total)
         counter = Counter(workers.scheduler)
         try:
             for _ in range(5):
-                cluster.run(programs.total)
+                cluster.run_and_store(programs.total)
         finally:
             counter.close_counter()
     seen = {op: n for op, n in counter.seen.items() if n and op != "free-keys"}
@@ -339,7 +355,10 @@ def test_ranks_of_a_tls_cluster_link_through_tls(tmp_path):
         connect(client) as cluster,
     ):
         assert workers.scheduler_address.startswith("tls://")
-        assert [r[2] for r in cluster.run(programs.total)] == [3, 3]
+        # The second call is direct.
+        for _ in range(2):
+            assert [r[2] for r in cluster.run(programs.total)] == [3, 3]
+        assert [call.is_kept for call in workers.scheduler.plugins["mgraph"]._calls.values()] == [True]
         assert cluster.run(programs.kinds_of_links) == [["SSLSocket"]] * 2
 
 

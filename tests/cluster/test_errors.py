@@ -34,6 +34,8 @@ def cluster(request):
     else:
         client = Client(scheduler_file=request.getfixturevalue("by_hand"), set_as_default=False)
     with client, DaskCluster(client, 2, open_timeout_s=30) as cluster:
+        # The first call is made of tasks, all others are direct.
+        cluster.run(programs.nothing)
         yield cluster
 
 
@@ -60,16 +62,18 @@ def test_error_of_a_rank_arrives_as_it_was_raised(cluster, kind):
     assert "in raise_error" in "".join(traceback.format_exception(error))
 
 
-def test_error_arrives_even_if_its_cause_cannot_be_pickled(cluster):
+@pytest.mark.parametrize("run", ["run", "run_and_store"])
+def test_error_arrives_even_if_its_cause_cannot_be_pickled(cluster, run):
     with pytest.raises(mg.WouldNotFit, match="too large") as caught:
-        cluster.run(programs.raise_error, mg.WouldNotFit, ("too large",), programs.Unsendable)
+        getattr(cluster, run)(programs.raise_error, mg.WouldNotFit, ("too large",), programs.Unsendable)
     assert "Unsendable('holds a lock')" in "".join(traceback.format_exception(caught.value))
 
 
+@pytest.mark.parametrize("run", ["run", "run_and_store"])
 @pytest.mark.parametrize("kind", [FileNotFoundError, TimeoutError, BrokenPipeError])
-def test_os_errors_of_a_rank_are_not_mistaken_for_a_lost_scheduler(cluster, kind):
+def test_os_errors_of_a_rank_are_not_mistaken_for_a_lost_scheduler(cluster, kind, run):
     with pytest.raises(kind, match="on the rank"):
-        cluster.run(programs.raise_error, kind, ("on the rank",), ValueError)
+        getattr(cluster, run)(programs.raise_error, kind, ("on the rank",), ValueError)
 
 
 @pytest.mark.ci

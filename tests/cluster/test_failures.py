@@ -221,7 +221,7 @@ def test_cancelled_tasks_end_the_call(cluster, client, marker):
     canceller = threading.Thread(target=cancel)
     canceller.start()
     with pytest.raises(ClusterError, match="cancelled"):
-        cluster.run(programs.wait_for, 1, marker)
+        cluster.run_and_store(programs.wait_for, 1, marker)
     canceller.join()
     end_naps(marker)
     assert cluster.run(programs.recall, "graph") == [1, 1]

@@ -19,8 +19,8 @@ from dask_processes import wait_until
 from distributed import LocalCluster
 
 import mgraph as mg
-from mgraph.cluster import dask as cluster_of_dask
 from mgraph.cluster.dask import DaskCluster
+from mgraph.cluster.task_call import TaskCall
 from mgraph.errors import CommAborted, GangLost, MgraphError
 from mgraph.io.memory import edges_table, id_options
 from mgraph.io.parts import in_parts
@@ -262,14 +262,14 @@ def test_input_of_an_interrupted_build_is_freed(cluster, client):
 
 def test_worker_lost_before_its_part_arrives_is_named(cluster, client, monkeypatch):
     victim = sorted(client.run(os.getpid).items())[1]
-    real = cluster_of_dask._Call._scatter
+    real = TaskCall._scatter
 
     async def scatter(call, part, worker):
         if worker == victim[0]:
             os.kill(victim[1], signal.SIGKILL)
         return await real(call, part, worker)
 
-    monkeypatch.setattr(cluster_of_dask._Call, "_scatter", scatter)
+    monkeypatch.setattr(TaskCall, "_scatter", scatter)
     u, v, _ = edges()
     with pytest.raises(GangLost) as lost:
         mg.from_edges(u, v, cluster=cluster)

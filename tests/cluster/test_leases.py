@@ -49,6 +49,17 @@ def test_leases_are_granted_in_order_of_requests():
     assert order == names
 
 
+def test_held_lease_is_wanted_while_others_wait_for_its_members():
+    leases = Leases()
+    leases.request("a", "x")
+    leases.request("b", "y")
+    assert leases.wanted() == []
+    leases.request("c", "xz")
+    assert leases.wanted() == ["a"]
+    leases.end("a")
+    assert leases.wanted() == []
+
+
 def test_end_of_a_waiting_lease_grants_the_next():
     leases = Leases()
     leases.request("a", "x")

@@ -66,7 +66,7 @@ def test_leases_are_reported_while_calls_hold_and_wait(client, tmp_path):
         assert all(0 <= lease["seconds"] < 30 for lease in leases)
         for call in calls:
             call.join()
-        assert cluster_status(client)["leases"] == []
+        wait_until(lambda: cluster_status(client)["leases"] == [])
 
 
 def test_worker_that_does_not_answer_is_named(client, monkeypatch):

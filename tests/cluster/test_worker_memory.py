@@ -18,6 +18,7 @@ from dask_processes import wait_until
 from distributed import Client, LocalCluster
 
 import mgraph as mg
+from mgraph.cluster import client_session
 from mgraph.cluster.dask import DaskCluster
 from mgraph.cluster.worker_memory import free_of_worker
 from mgraph.errors import ClusterError, GangLost, WouldNotFit
@@ -161,6 +162,9 @@ def paused():
         def pause(*, on=True):
             client.run(hold, 350 * MB if on else 0, workers=[address])
             wait_until(lambda: status_of(client, address) == ("paused" if on else "running"))
+            if on:
+                # A client that keeps a lease returns it.
+                wait_until(lambda: not plugin_of(client)._leases._leases)
 
         yield client, cluster, address, pause
 
@@ -172,8 +176,11 @@ def check_pause_is_named(error, address):
 
 
 @pytest.mark.ci
-def test_worker_paused_before_a_call_is_named(paused):
+def test_worker_paused_before_a_call_is_named(paused, monkeypatch):
     _, cluster, address, pause = paused
+    monkeypatch.setattr(client_session, "KEPT_S", 1000.0)
+    # A direct call, whose lease is kept.
+    cluster.run(programs.nothing)
     pause()
     for _ in range(2):
         with pytest.raises(ClusterError) as error:
@@ -193,7 +200,7 @@ def test_worker_paused_before_the_tasks_of_a_call_are_sent_is_named(paused, monk
     monkeypatch.setattr(plugin_of(client)._pauses, "refuse", accept)
     pause()
     with pytest.raises(ClusterError) as error:
-        cluster.run(programs.total)
+        cluster.run_and_store(programs.total)
     check_pause_is_named(error, address)
     pause(on=False)
     assert [r[2] for r in cluster.run(programs.total)] == [3, 3]
@@ -206,7 +213,7 @@ def test_worker_paused_after_it_received_the_task_of_a_call_is_named(paused, tmp
     napping = client.submit(programs.nap, marker, workers=[address], pure=False)
     wait_until(lambda: os.path.exists(f"{marker}-begun"))
     with ThreadPoolExecutor(1) as pool:
-        called = pool.submit(cluster.run, programs.total)
+        called = pool.submit(cluster.run_and_store, programs.total)
         wait_until(lambda: len(client.cluster.scheduler.workers[address].processing) == 2)
         pause()
         with pytest.raises(ClusterError) as error:

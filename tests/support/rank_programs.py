@@ -105,6 +105,14 @@ def hold_behind_a_failure(rank: Rank, held: Tracked) -> None:
     time.sleep(0.5)
 
 
+def keys_of_process(rank: Rank) -> list[str]:
+    """Return the keys of all objects that this rank's worker stores, of any session."""
+    from distributed.worker import Worker
+
+    (worker,) = Worker._instances
+    return [key for objects in worker.plugins["mgraph"]._objects.values() for key in objects]
+
+
 def recall(rank: Rank, key: str) -> Any:
     return rank.objects[key]
 

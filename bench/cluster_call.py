@@ -1,0 +1,94 @@
+"""Measure warm calls through a Dask cluster of CPU workers on this host: what a call takes beside its search.
+
+    python bench/cluster_call.py --workers 1 --workers 2 --workers 3
+
+For each number of workers it starts a LocalCluster and prints milliseconds as one JSON line: medians, and the 99th of
+100, of a call of nothing, of `mg.bfs` of a small graph with its result closed, and of the same beside the seconds of
+its phases (`Stats.seconds`). `called` is how the calls reached the ranks. `--as-tasks` sends every call as tasks.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from unittest import mock
+
+import click
+from distributed import Client, LocalCluster
+
+import mgraph as mg
+from mgraph.cluster.base import Rank
+from mgraph.cluster.client_session import ClientSession
+
+
+def nothing(rank: Rank) -> None:
+    """Return at once."""
+
+
+@click.command(help=__doc__)
+@click.option("--workers", type=click.IntRange(min=1), multiple=True, default=(1, 2, 3), show_default=True)
+@click.option("--scale", type=int, default=8, show_default=True)
+@click.option("--calls", type=click.IntRange(min=10), default=1000, show_default=True)
+@click.option("--as-tasks", is_flag=True, help="Send no call directly.")
+def main(workers: tuple[int, ...], scale: int, calls: int, as_tasks: bool) -> None:
+    for num_workers in workers:
+        with ExitStack() as stack:
+            if as_tasks:
+                stack.enter_context(mock.patch.object(ClientSession, "_may_be_direct", _never))
+            print(json.dumps(measure(num_workers, scale, calls) | {"called": "as tasks" if as_tasks else "directly"}))
+
+
+async def _never(*_: object) -> bool:
+    return False
+
+
+def measure(num_workers: int, scale: int, calls: int) -> dict[str, object]:
+    """Measure a loop of calls on ranks that are processes of their own."""
+    started = LocalCluster(n_workers=num_workers, threads_per_worker=1, memory_limit=0, dashboard_address=":0")
+    with (
+        started as local,
+        Client(local, set_as_default=False) as client,
+        mg.connect(client, num_ranks=num_workers) as cluster,
+        mg.rmat(scale, cluster=cluster) as g,
+    ):
+        beside = []
+
+        def search() -> None:
+            began = time.perf_counter()
+            with mg.bfs(g, 1) as found:
+                took = sum(found.stats.seconds.values())
+            beside.append(time.perf_counter() - began - took)
+
+        return {
+            "workers": num_workers,
+            "graph": f"rmat{scale}",
+            "calls": calls,
+            **_milliseconds("nothing", _seconds(calls, lambda: cluster.run(nothing))),
+            **_milliseconds("bfs", _seconds(calls, search)),
+            **_milliseconds("beside_the_search", beside[-calls:]),
+        }
+
+
+def _seconds(calls: int, once: Callable[[], object]) -> list[float]:
+    for _ in range(3):
+        once()
+    seconds = []
+    for _ in range(calls):
+        began = time.perf_counter()
+        once()
+        seconds.append(time.perf_counter() - began)
+    return seconds
+
+
+def _milliseconds(name: str, seconds: list[float]) -> dict[str, float]:
+    return {
+        f"{name}_ms": round(1e3 * statistics.median(seconds), 2),
+        f"{name}_99_of_100_ms": round(1e3 * statistics.quantiles(seconds, n=100)[98], 2),
+    }
+
+
+if __name__ == "__main__":
+    main()

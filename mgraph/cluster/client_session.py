@@ -1,0 +1,129 @@
+"""A session in its client: how each call reaches the ranks, and the lease that is kept from one call to the next.
+
+The first call on a gang's communicator is a task on each worker (`task_call.py`), as is every call that takes data from
+Dask or leaves data there. All others are direct (`direct_call.py`): the client sends them to the workers, and keeps the
+lease when they end, so that the next one needs no message to the scheduler. It returns the lease when others ask for
+it, and KEPT_S after its last call: what happens to a client that does nothing concerns nobody else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import uuid
+import weakref
+from collections import deque
+from contextlib import suppress
+from typing import Any
+
+from distributed import Client
+
+from mgraph.cluster.base import Parts
+from mgraph.cluster.client_lease import Lease, send_to_scheduler
+from mgraph.cluster.direct_call import DirectCall, can_connect
+from mgraph.cluster.messages import Ticket
+from mgraph.cluster.task_call import TaskCall
+
+# How long a lease is kept for the next call.
+KEPT_S = 1.0
+
+# By client, session and key of what was dropped since its last call; a key of "" is all that a session has stored.
+_dropped: weakref.WeakKeyDictionary[Client, deque[tuple[str, str]]] = weakref.WeakKeyDictionary()
+
+
+class ClientSession:
+    """The client's side of one Cluster."""
+
+    def __init__(self, client: Client) -> None:
+        self.name = uuid.uuid4().hex
+        self._client = client
+        self._dropped = _dropped.setdefault(client, deque())
+        self._pid = os.getpid()
+        # Leases that no call uses: one at most, unless it was lost a moment ago. `close` may run in any thread.
+        self._kept: deque[Lease] = deque()
+        self._end_of_keeping: asyncio.TimerHandle | None = None
+        # Gang and epoch of the last call of tasks: the scheduler's messages about them have reached the workers.
+        self._opened: tuple[str, int] | None = None
+        # Whether this client can connect to the workers of a gang.
+        self._can_connect: tuple[str, bool] | None = None
+
+    async def run(
+        self, job: str, call: bytes, parts: Parts | None = None, *, gather: bool = True, on_stored: bool = False
+    ) -> tuple[list[Any], BaseException | None]:
+        """Run a call on every rank; return what a TaskCall does."""
+        uses_dask = parts is not None or not gather
+        lease = self._take_kept()
+        if lease is not None and uses_dask:
+            lease.return_()
+            lease = None
+        is_new = lease is None
+        lease = lease or Lease(self._client, self.name, job)
+        error: BaseException | None = None
+        try:
+            if is_new:
+                await lease.request(on_stored, gather)
+            if not uses_dask and await self._may_be_direct(lease.ticket):
+                lease.watch(self._return_if_kept)
+                result, error = await DirectCall(self._client, lease).run(call, self._take_dropped())
+                if error is None:
+                    self._keep(lease)
+            else:
+                # Tasks take the same way as the messages about these keys, and so follow them.
+                self._dropped.clear()
+                result, error = await TaskCall(self._client, lease).run(call, parts, gather)
+                if error is None:
+                    self._opened = (lease.ticket.gang, lease.ticket.epoch)
+        except BaseException as given_up:
+            lease.end(f"the client gave up: {given_up!r}")
+            raise
+        if error is not None:
+            lease.end("the call failed")
+        return result, error
+
+    def forget(self, key: str) -> None:
+        """Drop an object on every rank, before the next call begins there."""
+        # Twice, since a direct call may overtake the message.
+        self._dropped.append((self.name, key))
+        self._send({"op": "mgraph-forget", "session": self.name, "key": key})
+
+    def close(self) -> None:
+        """Free the objects of all ranks."""
+        while (lease := self._take_kept()) is not None:
+            lease.return_()
+        self._dropped.append((self.name, ""))
+        self._send({"op": "mgraph-close", "session": self.name})
+
+    async def _may_be_direct(self, ticket: Ticket) -> bool:
+        """Return whether a call can be sent to the workers: they know its gang, and accept this client."""
+        if self._opened != (ticket.gang, ticket.epoch):
+            return False
+        if self._can_connect is None or self._can_connect[0] != ticket.gang:
+            self._can_connect = ticket.gang, await can_connect(self._client, ticket.members)
+        return self._can_connect[1]
+
+    def _take_dropped(self) -> list[tuple[str, str]]:
+        return [self._dropped.popleft() for _ in range(len(self._dropped))]
+
+    def _keep(self, lease: Lease) -> None:
+        if lease.is_asked:
+            lease.return_()
+            return
+        self._kept.append(lease)
+        if self._end_of_keeping is not None:
+            self._end_of_keeping.cancel()
+        self._end_of_keeping = asyncio.get_running_loop().call_later(KEPT_S, self._return_if_kept, lease)
+
+    def _take_kept(self) -> Lease | None:
+        try:
+            return self._kept.pop()
+        except IndexError:
+            return None
+
+    def _return_if_kept(self, lease: Lease) -> None:
+        # Otherwise a call uses it, or it was returned before.
+        with suppress(ValueError):
+            self._kept.remove(lease)
+            lease.return_()
+
+    def _send(self, message: dict[str, Any]) -> None:
+        send_to_scheduler(self._pid, self._client, message)
