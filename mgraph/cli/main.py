@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import io
+import logging
 import os
 import signal
 import sys
@@ -93,7 +94,8 @@ class Commands(click.Group):
             signal.signal(signal.SIGTERM, _terminate)
         try:
             # Outside of its standalone mode Click raises errors, and returns the code of an Exit.
-            code = super().main(args, prog_name, standalone_mode=False, **extra)
+            with _printed_warnings():
+                code = super().main(args, prog_name, standalone_mode=False, **extra)
             sys.stdout.flush()
         except BrokenPipeError:
             code = CLOSED_PIPE
@@ -147,6 +149,23 @@ def _exit_at_closed_pipe() -> Iterator[None]:
         yield
     except BrokenPipeError:
         raise click.exceptions.Exit(CLOSED_PIPE) from None
+
+
+class _Warnings(logging.Handler):
+    """Print warnings of the library as lines."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        _print_error(record.getMessage(), 0)
+
+
+@contextlib.contextmanager
+def _printed_warnings() -> Iterator[None]:
+    handler = _Warnings(logging.WARNING)
+    logging.getLogger("mgraph").addHandler(handler)
+    try:
+        yield
+    finally:
+        logging.getLogger("mgraph").removeHandler(handler)
 
 
 def _caused_by(error: BaseException | None, kind: type[KeyboardInterrupt]) -> bool:

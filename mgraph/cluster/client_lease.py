@@ -5,16 +5,20 @@ from __future__ import annotations
 import asyncio
 import os
 import uuid
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from distributed import Client
 from distributed.client import ClosedClientError
 from distributed.protocol import pickle
 
+from mgraph.cluster.log import log_of
 from mgraph.cluster.messages import Ticket
 from mgraph.errors import ClusterError
+
+# A longer wait is logged.
+QUIET_WAIT_S = 2.0
 
 
 class Lease:
@@ -49,7 +53,8 @@ class Lease:
         """Wait until the scheduler has granted the lease."""
         self._request = asyncio.ensure_future(self._receive_ticket(on_stored, gather))
         # Shielded: `end` needs to know when a request is granted that is given up.
-        await asyncio.shield(self._request)
+        async with logged_wait(self._client, self.job, self.name):
+            await asyncio.shield(self._request)
 
     def watch(self, on_asked: Callable[[Lease], None]) -> None:
         """Begin to watch the lease: `on_asked` is called when others wait for it, and when it has ended."""
@@ -111,6 +116,22 @@ class Lease:
 
     def _send(self, op: str, **rest: Any) -> None:
         send_to_scheduler(self._pid, self._client, {"op": op, "lease": self.name, **rest})
+
+
+@asynccontextmanager
+async def logged_wait(client: Client, job: str, lease: str = "") -> AsyncIterator[None]:
+    """Log what the block waits for, if it takes longer than QUIET_WAIT_S: for workers, or for a lease."""
+
+    async def log() -> None:
+        await asyncio.sleep(QUIET_WAIT_S)
+        with suppress(OSError, ClusterError):
+            log_of(None, job).warning("waits for %s", await scheduler_of(client).mgraph_waits_for(lease=lease))
+
+    logging = asyncio.ensure_future(log())
+    try:
+        yield
+    finally:
+        logging.cancel()
 
 
 def scheduler_of(client: Client) -> Any:

@@ -19,7 +19,7 @@ from typing import Any
 from distributed import Client
 
 from mgraph.cluster.base import Parts
-from mgraph.cluster.client_lease import Lease, send_to_scheduler
+from mgraph.cluster.client_lease import Lease, logged_wait, scheduler_of, send_to_scheduler
 from mgraph.cluster.direct_call import DirectCall, can_connect
 from mgraph.cluster.messages import Ticket
 from mgraph.cluster.task_call import TaskCall
@@ -46,6 +46,11 @@ class ClientSession:
         self._opened: tuple[str, int] | None = None
         # Whether this client can connect to the workers of a gang.
         self._can_connect: tuple[str, bool] | None = None
+
+    async def open(self, **request: Any) -> dict[str, Any]:
+        """Open the session on the scheduler; return its number of ranks and its backend."""
+        async with logged_wait(self._client, "connect"):
+            return await scheduler_of(self._client).mgraph_open(client=self._client.id, session=self.name, **request)
 
     async def run(
         self, job: str, call: bytes, parts: Parts | None = None, *, gather: bool = True, on_stored: bool = False

@@ -78,10 +78,9 @@ class DaskCluster(Cluster):
         # Sends messages alone: the objects of ranks are freed even without close().
         self._finalizer = weakref.finalize(self, self._session.close)
         self._finalizer.atexit = False
-        request = {"client": client.id, "session": self._session.name, "num_ranks": num_ranks, "backend": backend}
         # After an interrupt the session is closed when it has opened: a close sent earlier could overtake the opening.
         reply = run_uninterrupted(
-            lambda: self._sync(client.scheduler.mgraph_open, **request, **self._timeouts),
+            lambda: self._sync(self._session.open, num_ranks=num_ranks, backend=backend, **self._timeouts),
             undo=lambda _: self._finalizer(),
         )
         self.num_ranks = reply["num_ranks"]

@@ -74,6 +74,8 @@ class Call:
     lease: str
     session: Session
     keys: tuple[str, ...]
+    # The name of its function, or of the first one under a lease that is kept.
+    job: str = ""
     granted: asyncio.Future = field(default_factory=asyncio.Future)
     # Done when another call waits for the lease, or when it has ended.
     asked: asyncio.Future = field(default_factory=asyncio.Future)

@@ -7,6 +7,7 @@ and jobs on different ranks do not wait for each other.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -44,6 +45,12 @@ class Leases:
     def end(self, lease: str) -> list[str]:
         """End a held or waiting lease; return the leases that are granted now. Unknown leases are ignored."""
         return [] if self._leases.pop(lease, None) is None else self._grant()
+
+    def before(self, lease: str) -> list[str]:
+        """Return the leases, held or requested earlier, that a waiting one waits for."""
+        members = self._leases[lease].members if lease in self._leases else frozenset()
+        earlier = itertools.takewhile(lambda name: name != lease, self._leases)
+        return [name for name in earlier if not members.isdisjoint(self._leases[name].members)]
 
     def wanted(self) -> list[str]:
         """Return the held leases that others wait for."""

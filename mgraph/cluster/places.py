@@ -82,6 +82,14 @@ class Places:
         """The largest number of workers that a session waits for."""
         return max(self._needed, default=0)
 
+    def describe_wait(self) -> str:
+        """Describe what a session waits for."""
+        unfit = f"; {self._describe_unfit()}" if self._unfit else ""
+        installing = sum(not task.done() for task in self._installing.values())
+        if installing:
+            return f"{counted(installing, 'worker')} of {len(self._installing)} to answer{unfit}"
+        return f"{counted(self.num_needed, 'worker')}, and {len(self._places)} can be ranks{unfit}"
+
     async def wait_for(self, count: int, timeout_s: float) -> list[Place]:
         """Wait for `count` workers that can be ranks; return all, in the order of ranks."""
         self._needed.append(count)

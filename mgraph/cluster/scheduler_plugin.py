@@ -27,6 +27,7 @@ from mgraph.cluster.metrics import of_scheduler, publish_metrics
 from mgraph.cluster.pauses import RESUME_S, Pauses
 from mgraph.cluster.places import INSTALL_S, TICK_S, Heartbeats, Places
 from mgraph.errors import ClusterError, CommAborted, GangLost, RendezvousTimeout
+from mgraph.formatting import counted
 
 # Added to a session's deadline: a rank that holds the GIL delays the heartbeats of its process.
 SILENCE_S = 5.0
@@ -82,6 +83,7 @@ class GangPlugin(SchedulerPlugin):
             "mgraph_open": self.open,
             "mgraph_lease": self.lease,
             "mgraph_rendezvous": self.rendezvous,
+            "mgraph_waits_for": self.waits_for,
             "mgraph_watch_lease": self.watch_lease,
             "mgraph_failure_cause": self.failure_cause,
             "mgraph_phase": self.phase,
@@ -139,7 +141,7 @@ class GangPlugin(SchedulerPlugin):
         if on_stored and owner.gang is None and owner.loss is not None:
             raise GangLost(*owner.loss)
         keys = tuple(rank_key(name, lease, rank) for rank in range(owner.num_ranks))
-        call = Call(lease, owner, keys, gather=gather)
+        call = Call(lease, owner, keys, job=name, gather=gather)
         self._calls[lease] = call
         try:
             call.gang = await self._find_gang(owner)
@@ -177,6 +179,15 @@ class GangPlugin(SchedulerPlugin):
                 f"{missing} did not report ready within {timeout_s:g} s: busy with other tasks, or stuck"
             ) from None
         return [ready[r] for r in range(size)]
+
+    async def waits_for(self, lease: str) -> str:
+        """Describe what the request of a lease waits for, or without one the opening of a session."""
+        call = self._calls.get(lease)
+        if call is None or call.gang is None:
+            return self._places.describe_wait()
+        before = [other for other in self._leases.before(lease) if other in self._calls]
+        jobs = ", ".join(f"{self._calls[other].job} of {self._calls[other].session.client}" for other in before)
+        return f"the end of {counted(len(before), 'call')} on its ranks: {jobs}" if before else "its turn"
 
     @_return_errors
     async def watch_lease(self, lease: str, until_ended: bool) -> None:

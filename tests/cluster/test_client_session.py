@@ -15,7 +15,7 @@ import rank_programs as programs
 from dask_processes import ENVIRONMENT, scheduler_by_hand, wait_until, worker_by_hand
 from distributed import Client, LocalCluster
 
-from mgraph.cluster import client_session, direct_call, scheduler_plugin
+from mgraph.cluster import client_lease, client_session, direct_call, scheduler_plugin
 from mgraph.cluster.dask import DaskCluster
 from mgraph.errors import ClusterError, CommAborted, GangLost, GraphClosed
 
@@ -227,6 +227,38 @@ def test_call_whose_message_is_lost_fails_alone(client, cluster, monkeypatch):
         with pytest.raises(CommAborted, match=r"the call of rank 1 on tcp://127.0.0.1:1 broke \(OSError"):
             cluster.run(programs.total)
     assert cluster.run(programs.recall, "graph") == [1, 1]
+
+
+def test_long_wait_for_a_lease_is_logged(cluster, other, monkeypatch, tmp_path, caplog):
+    monkeypatch.setattr(client_lease, "QUIET_WAIT_S", 0.2)
+    marker = str(tmp_path / "m")
+    holding = threading.Thread(target=cluster.run, args=(programs.compute, marker))
+    holding.start()
+    wait_until(lambda: os.path.exists(f"{marker}-1"))
+
+    def end() -> None:
+        wait_until(lambda: caplog.records)
+        (tmp_path / "m-over").write_text("")
+
+    ending = threading.Thread(target=end)
+    with caplog.at_level("WARNING", "mgraph"):
+        ending.start()
+        assert totals(other) == [3, 3]
+    holding.join()
+    ending.join()
+    (record,) = caplog.records
+    assert record.job == "total"
+    assert record.getMessage() == f"waits for the end of 1 call on its ranks: compute of {cluster.client.id}"
+
+
+def test_long_wait_for_workers_is_logged(client, monkeypatch, caplog):
+    monkeypatch.setattr(client_lease, "QUIET_WAIT_S", 0.2)
+    with (
+        caplog.at_level("WARNING", "mgraph"),
+        pytest.raises(ClusterError, match="3 workers needed, 2 present after 1 s"),
+    ):
+        DaskCluster(client, 3, open_timeout_s=1)
+    assert [record.getMessage() for record in caplog.records] == ["waits for 3 workers, and 2 can be ranks"]
 
 
 def test_calls_are_tasks_if_the_client_cannot_connect_to_workers(workers, cluster, monkeypatch):

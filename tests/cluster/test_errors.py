@@ -88,6 +88,18 @@ def test_command_line_exits_with_the_code_and_message_of_the_ranks_error(by_hand
 
 
 @pytest.mark.ci
+def test_command_line_says_what_it_waits_for(by_hand):
+    process = start(
+        "bfs", "rmat:4", "--source", "1", "--scheduler-file", by_hand, "--workers", "5", "--open-timeout", "4"
+    )
+    _, errors_shown = process.communicate(timeout=120)
+    assert process.returncode == errors.ClusterError.exit_code
+    said, failed = errors_shown.splitlines()
+    assert said == "mgraph: waits for 5 workers, and 2 can be ranks"
+    assert failed.startswith("mgraph: 5 workers needed, 2 present after 4 s")
+
+
+@pytest.mark.ci
 def test_graph_that_does_not_fit_on_fewer_ranks_is_built_on_all(workers, client, tmp_path, monkeypatch):
     monkeypatch.setitem(placement.ARCS_PER_RANK, "cpu", 1 << 31)
     source = programs.TooLargeForOneRank(10, marker=str(tmp_path / "reader"))

@@ -56,6 +56,7 @@ def test_held_lease_is_wanted_while_others_wait_for_its_members():
     assert leases.wanted() == []
     leases.request("c", "xz")
     assert leases.wanted() == ["a"]
+    assert leases.before("c") == ["a"]
     leases.end("a")
     assert leases.wanted() == []
 
