@@ -103,7 +103,8 @@ def plan_build(sizes: Sizes, partition: Partition, limits: Limits, num_chunks: i
         # Threads of a single rank share a chunk, and translate its edges a range at a time.
         if partition.num_ranks == 1:
             place = (2 * user + given + weight) * chunk + RANGE_EDGE_BYTES * min(chunk, RANGE_EDGES)
-        arc = 8 + weight
+        # A key, and for a quarter of them, in the buckets that threads sort, a copy.
+        arc = 10 + weight
         batch = bucket_batch(sizes.row_arcs)
         beside = TAG.itemsize * sizes.row_arcs
     return Plan(

@@ -13,6 +13,7 @@ import itertools
 import numpy as np
 
 from mgraph.backends.cpu import CpuBackend
+from mgraph.backends.radix_sort import sorted_keys
 from mgraph.backends.workers import Workers
 from mgraph.comm.base import Communicator
 from mgraph.errors import UsageError
@@ -166,7 +167,8 @@ class BucketedRows:
         pack_bucket(self.positions[lo:hi], self.tags[lo:hi], self._target_bits, index_bits if fits else 0, keys)
         if not fits:
             return drop_parallel(CpuBackend(1), [keys, weights], key_bits)
-        keys.sort()
+        # Without their indices: arcs of equal keys keep the order of these.
+        keys = sorted_keys(keys, index_bits, index_bits + key_bits)
         lightest = None if weights is None else np.empty(hi - lo, weights.dtype)
         num = drop_equal_keys(keys, index_bits, weights, lightest)
         return keys[:num], None if lightest is None else lightest[:num]
