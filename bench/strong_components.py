@@ -3,7 +3,8 @@
 Rings, paths and chains have the longest ways, acyclic graphs the most components; `rmat` is an RMAT graph with its arcs
 as drawn. With `--road FILE` also a road map, of which one arc in ten is left out so that its directions differ. A round
 pushes colors along arcs; a pass is all rounds in one direction; scans are arcs scanned by rounds and by trimming, for
-each arc of the graph. Every label is compared with SciPy's.
+each arc of the graph. One rank searches in depth, in one round; with --ranks 2 colors spread. Every label is compared
+with SciPy's.
 
     python bench/strong_components.py
     python bench/strong_components.py --scale 18 --road roads/NY.gr.xz --ranks 2

@@ -28,7 +28,8 @@ def strongly_connected_components(g: Graph) -> Components:
 
     Notes
     -----
-    The first call on a directed graph derives the in-rows, as large as the rows. Docs: strong-components.md.
+    On several ranks and on GPUs the first call on a directed graph derives the in-rows, as large as the rows. Docs:
+    strong-components.md.
 
     Examples
     --------
