@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import pathlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -150,18 +152,21 @@ def as_end(column: Any) -> np.ndarray | Strings:
     return strings_of(column) if is_text(column.type) else column.to_numpy()
 
 
-def _open(path: InputFile, metadata: Any = None, buffer_bytes: int = 0) -> Any:
+@contextlib.contextmanager
+def _opened(path: InputFile, metadata: Any = None, buffer_bytes: int = 0) -> Iterator[Any]:
     """Open the file with pyarrow, which reads columns in parts of `buffer_bytes`, or each at once."""
     pyarrow = require_pyarrow("Parquet needs", "parquet")
-    try:
-        if isinstance(path, pathlib.Path):
-            return pyarrow.parquet.ParquetFile(path, memory_map=False, metadata=metadata, buffer_size=buffer_bytes)
-        raw = path.open("rb", buffering=0)
-        return pyarrow.parquet.ParquetFile(
-            pyarrow.PythonFile(raw, mode="r"), metadata=metadata, buffer_size=buffer_bytes
-        )
-    except (pyarrow.ArrowException, OSError, ValueError) as error:
-        raise InputError(f"{path} is no Parquet file, or truncated: {error}") from None
+    options = {"metadata": metadata, "buffer_size": buffer_bytes}
+    with contextlib.ExitStack() as files:
+        try:
+            if isinstance(path, pathlib.Path):
+                file = pyarrow.parquet.ParquetFile(path, memory_map=False, **options)
+            else:
+                raw = files.enter_context(path.open("rb", buffering=0))
+                file = pyarrow.parquet.ParquetFile(pyarrow.PythonFile(raw, mode="r"), **options)
+        except (pyarrow.ArrowException, OSError, ValueError) as error:
+            raise InputError(f"{path} is no Parquet file, or truncated: {error}") from None
+        yield files.enter_context(file)
 
 
 def _end_chunks(table: ParquetTable) -> list[Any]:
@@ -180,7 +185,8 @@ def _label_sample(table: ParquetTable, most: int, _: Identity) -> LabelSample | 
     try:
         for group in places(metadata.num_row_groups - 1, most):
             options = {"row_groups": [group], "columns": list(table.columns[:2]), "use_threads": False}
-            batch = next(_open(table.path, metadata, SAMPLE_BYTES).iter_batches(ROWS, **options), None)
+            with _opened(table.path, metadata, SAMPLE_BYTES) as file:
+                batch = next(file.iter_batches(ROWS, **options), None)
             if batch is not None:
                 source, target = (strings_of(decoded(chunked(batch.column(name)))) for name in table.columns[:2])
                 found.append((source, target))
@@ -196,7 +202,8 @@ def _metadata(path: InputFile) -> Any:
 
 @functools.lru_cache(maxsize=16)
 def _read_metadata(path: InputFile, _: Identity) -> Any:
-    return _open(path).metadata
+    with _opened(path) as file:
+        return file.metadata
 
 
 def declared_in(path: InputFile, schema: Any) -> dict[str, Any]:
@@ -220,7 +227,8 @@ def _columns(path: InputFile, metadata: Any, group: int, names: tuple[str, ...],
         return [decoded(rows.column(name)) for name in names]
     try:
         # Row groups are read by several threads of ours, and each by one.
-        rows = _open(path, metadata).read_row_group(group, columns=list(names), use_threads=False)
+        with _opened(path, metadata) as file:
+            rows = file.read_row_group(group, columns=list(names), use_threads=False)
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise InputError(f"{path}: {', '.join(names)} cannot be read: {error}") from None
     columns = [decoded(rows.column(name)) for name in names]

@@ -16,6 +16,7 @@ from mgraph.edges import EdgeChunk, EdgeSource
 from mgraph.errors import UsageError, WouldNotFit
 from mgraph.formatting import readable_bytes
 from mgraph.io.csr import write_csr
+from mgraph.io.numbered import require_edge_facts
 from mgraph.io.output_tables import Batch, Table, num_rows, table_of_columns, table_of_source
 from mgraph.io.parts_folder import new_folder, new_part
 from mgraph.io.remote import is_url
@@ -50,9 +51,9 @@ class _CsrFacts:
     """The facts of a table that `write_csr` needs."""
 
     def __init__(self, table: Table) -> None:
-        assert table.edges is not None, "a .csr file holds edges"
-        self.num_vertices = table.edges.num_vertices
-        self.directed = table.edges.directed
+        facts, _ = require_edge_facts(table, ".csr")
+        self.num_vertices = facts.num_vertices
+        self.directed = facts.directed
         self.weight_dtype = table.columns.get("weight")
 
 

@@ -113,7 +113,7 @@ def test_ids_are_labels_as_they_are(tmp_path):
         assert text == in_text.tolist()
 
 
-@pytest.mark.parametrize("suffix", [".mtx", ".npz", ".gr"])
+@pytest.mark.parametrize("suffix", [".mtx", ".npz", ".gr", ".csr"])
 def test_strings_are_refused_where_vertices_are_numbers(tmp_path, suffix):
     _, table = tables(pieces((strings(["a"]), strings(["b"]))))
     with pytest.raises(InputError, match=r"strings: write \.csv, \.parquet or \.arrow"):
@@ -130,6 +130,8 @@ def test_number_of_vertices_is_declared_or_found(tmp_path):
         _, table = tables(pieces(([3], [7]), num_vertices=declared))
         write_table(tmp_path / "a.mtx", table, EDGE_WRITERS)
         assert (tmp_path / "a.mtx").read_text().splitlines()[1] == f"{expected} {expected} 1"
+        write_table(tmp_path / "a.csr", table, EDGE_WRITERS)
+        assert np.fromfile(tmp_path / "a.csr", "<u8", 3)[1:].tolist() == [expected, 2]
 
 
 def test_base_becomes_zero():

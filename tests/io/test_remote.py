@@ -10,6 +10,7 @@ import sys
 
 import fsspec
 import numpy as np
+import pandas
 import pytest
 from binary_graphs import galois_bytes, gap_bytes, graph500_bytes
 from dask_processes import make_security
@@ -204,6 +205,22 @@ def test_files_are_read_by_https(web, tmp_path, monkeypatch, has_ranges):
             read_source(f"{url}/none.wel")
         os.utime(tmp_path / "g.wel", (1, 1))
         assert remote.remote_files(f"{url}/g.wel")[0].version == "Thu, 01 Jan 1970 00:00:01 GMT"
+
+
+@pytest.mark.parametrize("has_ranges", [True, False])
+def test_files_are_read_by_http_as_fsspec_does(tmp_path, has_ranges):
+    frame = pandas.DataFrame(ROWS, columns=["source", "target", "weight"])
+    frame.to_csv(tmp_path / "g.csv.gz", index=False)
+    frame.to_parquet(tmp_path / "g.parquet")
+    frame.to_feather(tmp_path / "g.arrow")
+    (tmp_path / "g.wel").write_bytes(TEXT)
+    (tmp_path / "g.wsg").write_bytes(GAP)
+    with served(tmp_path, has_ranges=has_ranges) as url:
+        for name in ("g.csv.gz", "g.parquet", "g.arrow", "g.wel", "g.wsg"):
+            assert rows_in(f"{url}/{name}") == ROWS, name
+        with pytest.raises(InputError, match=r"none\.wel: no such file"):
+            read_source(f"{url}/none.wel")
+    remote.file_system.cache_clear()
 
 
 def test_server_with_another_certificate_is_refused_by_name(web, tmp_path, monkeypatch):

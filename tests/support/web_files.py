@@ -43,18 +43,19 @@ class Handler(http.server.SimpleHTTPRequestHandler):
 
 
 @contextlib.contextmanager
-def served(folder: os.PathLike, security: Any, *, has_ranges: bool) -> Iterator[str]:
-    """Yield the URL at which the files of a folder are served with a certificate."""
+def served(folder: os.PathLike, security: Any = None, *, has_ranges: bool) -> Iterator[str]:
+    """Yield the URL at which the files of a folder are served, if need be with a certificate."""
     handler = type("Handler", (Handler,), {"has_ranges": has_ranges})
     make = lambda *args: handler(*args, directory=os.fspath(folder))  # noqa: E731
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), make) as server:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(security.tls_scheduler_cert, security.tls_scheduler_key)
-        server.socket = context.wrap_socket(server.socket, server_side=True)
+        if security is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(security.tls_scheduler_cert, security.tls_scheduler_key)
+            server.socket = context.wrap_socket(server.socket, server_side=True)
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
-            yield f"https://127.0.0.1:{server.server_port}"
+            yield f"http{'' if security is None else 's'}://127.0.0.1:{server.server_port}"
         finally:
             server.shutdown()
             thread.join()
