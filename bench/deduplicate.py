@@ -107,12 +107,15 @@ def check(folder: pathlib.Path, num_ids: int) -> None:
         assert pyarrow.compute.all(pyarrow.compute.equal(both["label"], both["expected"])).as_py(), "a wrong label"
 
 
-def run(command: list[str]) -> tuple[float, int, dict]:
-    """Run a command; return its seconds, its largest resident memory so far, and its JSON."""
+def run(command: list[str]) -> tuple[float, float, int, dict]:
+    """Run a command; return its seconds, those of all cores together, the largest memory so far, and its JSON."""
     started = time.perf_counter()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     seconds = time.perf_counter() - started
-    return seconds, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss << 10, json.loads(done.stdout)
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = used.ru_utime - before.ru_utime + used.ru_stime - before.ru_stime
+    return seconds, cpu, used.ru_maxrss << 10, json.loads(done.stdout)
 
 
 @contextlib.contextmanager
@@ -177,11 +180,11 @@ def main(pairs: int, ids: int, backend: str, seed: int, folder: pathlib.Path | N
             num_bytes = write_pairs(root / name, pairs // share, max(ids // share // GROUP, 1) * GROUP, seed)
         click.echo(f"{pairs:,} pairs of {ids:,} ids: {readable_bytes(num_bytes)} of Parquet")
         for output in ("few-1", "few-2"):
-            start_s, _, _ = run([*process, *words_of(root, "few", backend), "-o", str(root / output) + "/"])
+            start_s, _, _, _ = run([*process, *words_of(root, "few", backend), "-o", str(root / output) + "/"])
         words = words_of(root, "pairs", backend)
-        labelled_s, _, result = run([*process, *words])
+        labelled_s, _, _, result = run([*process, *words])
         assert result["num_components"] == ids // GROUP, result["num_components"]
-        written_s, peak, result = run([*process, *words, "-o", str(root / "labels") + "/"])
+        written_s, written_cpu_s, peak, result = run([*process, *words, "-o", str(root / "labels") + "/"])
         check(root / "labels", ids)
         for output in ("once", "again"):
             seconds = phases_of([*words, "-o", str(root / output) + "/"])
@@ -199,6 +202,7 @@ def main(pairs: int, ids: int, backend: str, seed: int, folder: pathlib.Path | N
         "start_s": start_s,
         "labelled_s": labelled_s,
         "written_s": written_s,
+        "written_cpu_s": written_cpu_s,
         "phases_s": seconds,
     }
     used = ("cuda" if visible_gpus() else "cpu") if backend == "auto" else backend

@@ -4,8 +4,8 @@
     python bench/ingest.py --backend cuda       67 M edges on a GPU
 
 Beside each way the same run has pyarrow, and with --pandas pandas, read the same file alone. Every graph is checked:
-all ways give the same edges and degrees. Times are medians, in seconds; memory is the peak of a build, on the host
-beyond what was in use before.
+all ways give the same edges and degrees. Times are medians, in seconds, also of all cores together, which other
+processes on the machine change little; memory is the peak of a build, on the host beyond what was in use before.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pathlib
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -77,7 +77,7 @@ def main(
             try:
                 found, digest = measure(*make(), repeat)
                 if with_pandas and name in PANDAS:
-                    found["pandas_s"] = timed(lambda name=name: PANDAS[name](pathlib.Path(place)), 1)
+                    found["pandas_s"] = round(seconds_of(lambda name=name: PANDAS[name](pathlib.Path(place)))[0], 4)
             except Skipped as reason:
                 click.echo(f"{name:14} skipped: {reason}")
                 continue
@@ -182,19 +182,20 @@ def measure(build: Callable[[], mg.Graph], other: Callable[[], Any] | None, repe
     build().close()  # compiles
     for turn in range(repeat):
         with host_peak() as peak:
-            started = time.perf_counter()
-            g = build()
-            times.append(time.perf_counter() - started)
+            made: list[mg.Graph] = []
+            times.append(seconds_of(lambda made=made: made.append(build())))
             peaks["host_peak_bytes"] = max(peak(), peaks.get("host_peak_bytes", 0))
-        with g:
+        with made.pop() as g:
             peaks["device_peak_bytes"] = max(stats["peak_bytes"] for stats in g.build_stats)
             if not turn:
                 digest = digest_of(g)
         if other is not None:
-            others.append(timed(other, 1))
-    found = {"built_s": statistics.median(times), "best_s": min(times)}
+            others.append(seconds_of(other))
+    walls, cores = zip(*times, strict=True)
+    found = {"built_s": statistics.median(walls), "best_s": min(walls), "cpu_s": statistics.median(cores)}
     if others:
-        found["pyarrow_s"] = statistics.median(others)
+        walls, cores = zip(*others, strict=True)
+        found |= {"pyarrow_s": statistics.median(walls), "pyarrow_cpu_s": statistics.median(cores)}
     return {name: round(seconds, 4) for name, seconds in found.items()} | peaks, digest
 
 
@@ -203,17 +204,11 @@ def host_peak() -> Any:
     return CpuBackend(1).high_water()
 
 
-def timed(read: Callable[[], Any], repeat: int) -> float:
-    """Return the median seconds of reading."""
-    return statistics.median(seconds_of(read, repeat))
-
-
-def seconds_of(read: Callable[[], Any], repeat: int) -> Iterator[float]:
-    """Yield the seconds of each of some calls."""
-    for _ in range(repeat):
-        started = time.perf_counter()
-        read()
-        yield time.perf_counter() - started
+def seconds_of(call: Callable[[], Any]) -> tuple[float, float]:
+    """Return the seconds of a call, and those of all cores together."""
+    started = time.perf_counter(), time.process_time()
+    call()
+    return time.perf_counter() - started[0], time.process_time() - started[1]
 
 
 def digest_of(g: mg.Graph) -> tuple[int, int]:

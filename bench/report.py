@@ -20,7 +20,10 @@ and appends a record to `bench/results`. The other programs:
 
 - `bench/cpu.py`: the same graph on the CPU with mgraph, the GAP benchmark and SciPy, in one run.
 - `bench/ingest.py`: seconds from a file or arrays to a built graph, beside pyarrow and pandas reading the same file.
-  `bench/deduplicate.py`: components of a folder of pairs of string ids.
+  `bench/deduplicate.py`: components of a folder of pairs of string ids. `bench/networkx_thresholds.py`: from which size
+  on the backend of NetworkX is faster than NetworkX, for `docs/networkx.md`. `bench/csgraph.py`: calls of
+  `mgraph.csgraph` beside SciPy's, for `docs/csgraph.md`. `bench/strong_components.py`: rounds of
+  strong components, for `docs/strong-components.md`.
 - `bench/call.py`: the microseconds of each part of a call. `bench/rates.py`: what a GPU's memory delivers.
 - `bench/cost_model.py`: the gain of the cost model, which chooses the method of each superstep inside a persistent
   kernel. (`docs/variants.md` has the choice of the loop.) `bench/counters.py`: hardware counters of a search's kernels.
@@ -28,6 +31,8 @@ and appends a record to `bench/results`. The other programs:
 - `bench/ablation.py`: what each optimization of the papers gains. `bench/forest_parts.py` and `bench/neighbours.py`:
   what the preparation of a forest, and compressed adjacency, would gain. `bench/edge_blocks.py`: the two sorts of edges
   into blocks.
+- `bench/conformance`: the reference code of Graph500, the verifiers of the GAP benchmark, and the rules and data of
+  LDBC Graphalytics, each judging mgraph's results ([docs/validation.md](../docs/validation.md)).
 - `bench/scaling.py`: ranks and scales, for `docs/scaling.md`. `bench/sanitize.py`: every algorithm under the tools of
   compute-sanitizer. `bench/device.sh`: all of these on a machine with GPUs.
 
@@ -275,7 +280,8 @@ def _ablation_table(lines: list[dict]) -> str:
 ABOUT = {
     "ingest": """
 Ways in (`bench/ingest.py`): seconds from a file in the page cache, or from arrays, to a built graph, the best of some
-runs; beside it pyarrow in the same run, which reads the file into a table and builds nothing.
+runs; beside it pyarrow in the same run, which reads the file into a table and builds nothing. CPU s: medians of the
+seconds of all cores together, which other processes on the machine change little.
 """,
     "deduplicate": """
 Deduplication (`bench/deduplicate.py`): the command `components` over a folder of Parquet files with pairs of string ids
@@ -302,6 +308,8 @@ INGEST_COLUMNS = {
     "from": lambda line: line["way"],
     "built s": lambda line: f"{line['best_s']:.2f}",
     "pyarrow reads it in s": lambda line: f"{line['pyarrow_s']:.2f}" if "pyarrow_s" in line else "",
+    "CPU s": lambda line: f"{line['cpu_s']:.2f}" if "cpu_s" in line else "",
+    "pyarrow's": lambda line: f"{line['pyarrow_cpu_s']:.2f}" if "pyarrow_cpu_s" in line else "",
     "host peak": lambda line: readable_bytes(line["host_peak_bytes"]),
     "device peak": lambda line: readable_bytes(line["device_peak_bytes"]) if line["gpus"] else "",
     "cores": lambda line: str(line["cores"]),
@@ -313,6 +321,7 @@ DEDUPLICATE_COLUMNS = {
     "Parquet": lambda line: readable_bytes(line["file_bytes"]),
     "labelled s": lambda line: f"{line['labelled_s']:.1f}",
     "written too s": lambda line: f"{line['written_s']:.1f}",
+    "CPU s": lambda line: f"{line['written_cpu_s']:.1f}" if "written_cpu_s" in line else "",
     "memory": lambda line: readable_bytes(line["peak_bytes"]),
     "commit": lambda line: line["commit"],
 }
