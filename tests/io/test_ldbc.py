@@ -96,7 +96,7 @@ def test_absent_weights_are_named(folder):
     ("name", "old", "new", "message"),
     [
         ("g.v", "9\n", "", r"g\.v has 4 vertices where its header says 5: truncated\?"),
-        ("g.properties", "directed = true", "directed = maybe", r"g\.properties: graph\.NAME\.directed is 'maybe'"),
+        ("g.properties", "directed = true", "directed = yes", r"g\.properties: graph\.NAME\.directed is 'yes'"),
         ("g.properties", "graph.g.directed = true\n", "", r"g\.properties: graph\.NAME\.directed is ''"),
         ("g.properties", "edges = 3", "edges = three", r"graph\.NAME\.meta\.edges is 'three', no whole number"),
         ("g.properties", "edges = 3", "edges = 4", r"g\.e has 3 edges where its header says 4"),
