@@ -26,7 +26,14 @@ import numpy as np
 from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.derived import WEIGHT_SORTED_ROWS
 from mgraph.algorithms.sssp.delta_stepping_kernels import list_settled, measure_heavy, pull_distances, relax_light
-from mgraph.algorithms.sssp.near_far import are_settled, default_delta, drop_unsettled, just_above, step_bytes
+from mgraph.algorithms.sssp.near_far import (
+    are_settled,
+    default_delta,
+    drop_unsettled,
+    just_above,
+    step_bytes,
+    typical_weight,
+)
 from mgraph.algorithms.sssp.near_far_kernels import clear_marks, relax_frontier, scan_distances, split_found
 from mgraph.algorithms.variant import Variant
 from mgraph.comm.base import Communicator
@@ -58,7 +65,9 @@ def sssp_delta_stepping(
     run = shard.backend
     dist = run.full(shard.num_owned, unreached_of(dtype), dtype)
     dist[run.to_device(own_states(shard.partition, comm.rank, sources))] = 0
-    search = BucketSearch(shard, trace, dist, cutoff, default_delta(shard, dtype))
+    search = BucketSearch(
+        shard, trace, dist, cutoff, default_delta(shard, dtype, mean_weight=typical_weight(shard, comm))
+    )
     search.begin(0, 0)
     targets = run.to_device(own_states(shard.partition, comm.rank, until).astype(np.int64))
     while True:

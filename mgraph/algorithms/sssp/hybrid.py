@@ -6,7 +6,8 @@
 
 A bucket takes some 100 us and a scan of all distances, whatever is in it; the heap takes some 100 ns a vertex, whatever
 the weights. Either loop begins where the other one ends: nearer vertices than a bound are settled, and all their arcs
-relaxed; all others that are reached wait. Where there are no weight-sorted rows, one core searches to the end.
+relaxed; all others that are reached wait. Where there are no weight-sorted rows, or a few weights are so heavy that
+these sort no others, one core searches to the end.
 """
 
 from __future__ import annotations
@@ -21,12 +22,13 @@ from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.derived import WEIGHT_SORTED_ROWS
 from mgraph.algorithms.sssp.delta_stepping import BucketSearch
 from mgraph.algorithms.sssp.hybrid_kernels import NUM_COUNTERS, SIZE, push_all, settle_nearest
-from mgraph.algorithms.sssp.near_far import default_delta, drop_unsettled, step_bytes
+from mgraph.algorithms.sssp.near_far import default_delta, drop_unsettled, step_bytes, typical_weight
 from mgraph.algorithms.variant import GraphSizes, Variant
 from mgraph.comm.base import Communicator
 from mgraph.errors import CommAborted
 from mgraph.partition import own_states
 from mgraph.shard.shard import Shard
+from mgraph.shard.weight_sorted_rows import class_scale
 from mgraph.types import Array, none_of, unreached_of
 
 # A search is wide if more vertices wait, and narrow again if a bucket has fewer arcs than this share of the vertices.
@@ -48,14 +50,22 @@ def sssp_hybrid(
     With `until`, only up to the distance of the farthest of these positions.
     """
     search = _SerialSearch(shard, comm, sources, dtype, cutoff, until)
+    if not _may_be_wide(shard, comm):
+        search.max_waiting = len(search.keys)
     waiting: Array | None = own_states(shard.partition, comm.rank, sources)
     buckets: BucketSearch | None = None
     while waiting is not None and search.settle(waiting, trace):
         if buckets is None:
-            buckets = BucketSearch(shard, trace, search.dist, cutoff, default_delta(shard, dtype))
+            delta = default_delta(shard, dtype, mean_weight=typical_weight(shard, comm))
+            buckets = BucketSearch(shard, trace, search.dist, cutoff, delta)
         buckets.begin(search.bound, search.settled_arcs)
         waiting = _settle_buckets(buckets, search.targets)
     return search.result() if buckets is None else Traversal(search.dist, None)
+
+
+def _may_be_wide(shard: Shard, comm: Communicator) -> bool:
+    """Return whether rows are sorted by weight, and their classes are not so wide that most arcs are of the first."""
+    return shard.weight_sorted_rows is not None and typical_weight(shard, comm) * class_scale(shard.info) >= 1
 
 
 def _settle_buckets(buckets: BucketSearch, targets: Array) -> Array | None:
@@ -95,7 +105,7 @@ class _SerialSearch:
         self.shard = shard
         self.top = unreached_of(dtype)
         self.cutoff = dtype.type(self.top if cutoff is None else cutoff)
-        self.max_waiting = _capacity(n) if shard.weight_sorted_rows is None else MAX_WAITING
+        self.max_waiting = MAX_WAITING
         self.targets = own_states(shard.partition, comm.rank, until).astype(np.int64)
         self.dist = np.full(n, self.top, dtype)
         self.parents = np.full(n, none_of(vertex), vertex)

@@ -38,7 +38,7 @@ from mgraph.algorithms.variant import GraphSizes, Variant
 from mgraph.backends.base import Backend
 from mgraph.comm.base import Communicator
 from mgraph.partition import own_states
-from mgraph.shard.shard import Shard
+from mgraph.shard.shard import Shard, cached_on_shard
 from mgraph.shard.weight_sorted_rows import DELTA_WEIGHT_SORTED, SPARSE_DEGREE
 from mgraph.types import Array, smallest_of, unreached_of
 
@@ -51,6 +51,8 @@ DELTA_ALONE = 4.0
 DELTA_SPARSE = 16.0
 # Far is a queue up to this share of the vertices: looking up its distances costs more than scanning all.
 DENSE_SHARE = 16
+# Weights of each rank from which the median is estimated.
+SAMPLED_WEIGHTS = 1 << 10
 
 
 def sssp(
@@ -67,7 +69,7 @@ def sssp(
     With `until`, only up to the bucket of the farthest of these positions.
     """
     search = _Search(shard, comm, sources, dtype, cutoff, until)
-    delta = default_delta(shard, dtype)
+    delta = default_delta(shard, dtype, mean_weight=typical_weight(shard, comm))
     while search.advance(delta):
         while search.num_near:
             near = search.num_near
@@ -89,16 +91,39 @@ def drop_unsettled(distances: Array, bound: float | int) -> None:
     distances[distances >= bound] = unreached_of(distances.dtype)
 
 
-def default_delta(shard: Shard, dtype: np.dtype, weight_sorted: float = DELTA_WEIGHT_SORTED) -> float | int:
-    """Return the width of a bucket for this graph's weights and degrees."""
+@cached_on_shard
+def typical_weight(shard: Shard, comm: Communicator) -> float:
+    """Return the mean weight, or twice the median of a sample if that is less; collective.
+
+    A few very heavy arcs raise the mean without bound: buckets of that width would hold all other paths.
+    """
+    weights = shard.rows.weights
+    assert weights is not None, "shortest paths have weights"
+    sample = weights[:: -(-len(weights) // SAMPLED_WEIGHTS) or 1]
+    own = np.full(SAMPLED_WEIGHTS, np.nan)
+    own[: len(sample)] = shard.backend.to_host(sample)
+    of_all = np.empty(SAMPLED_WEIGHTS * comm.size)
+    comm.allgather(own, of_all)
+    known = of_all[~np.isnan(of_all)]
+    return min(shard.info.mean_weight, 2 * float(np.sort(known)[len(known) // 2])) if len(known) else 0.0
+
+
+def default_delta(
+    shard: Shard,
+    dtype: np.dtype,
+    weight_sorted: float = DELTA_WEIGHT_SORTED,
+    mean_weight: float | None = None,
+) -> float | int:
+    """Return the width of a bucket for this graph's degrees and weights, or for another mean weight."""
     info = shard.info
+    mean_weight = info.mean_weight if mean_weight is None else mean_weight
     num_ranks = shard.partition.num_ranks
     widths = (
         DELTA if num_ranks > 1 else DELTA_ALONE if shard.weight_sorted_rows is None else weight_sorted
     ) / info.mean_degree
     if num_ranks == 1 and info.mean_degree < SPARSE_DEGREE:
         widths = DELTA_SPARSE
-    delta = max(widths * info.mean_weight, info.min_weight)
+    delta = max(widths * mean_weight, info.min_weight)
     if dtype.kind == "f":
         return min(max(delta or 1.0, smallest_of(dtype)), float(np.finfo(dtype).max))
     return min(max(1, round(delta)), unreached_of(dtype))

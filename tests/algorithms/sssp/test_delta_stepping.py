@@ -22,7 +22,9 @@ def check(case, sources, order="degree", backend=None, delta=None, **options):
     backend = backend or CpuBackend(2)
     with pytest.MonkeyPatch.context() as patch:
         if delta is not None:
-            patch.setattr("mgraph.algorithms.sssp.delta_stepping.default_delta", lambda shard, dtype: delta)
+            patch.setattr(
+                "mgraph.algorithms.sssp.delta_stepping.default_delta", lambda shard, dtype, mean_weight: delta
+            )
         found, shards = distances(sssp_delta_stepping, case, sources, order, backend, weight_sorted=True, **options)
     got, trace = found
     np.testing.assert_array_equal(of_users(shards, sources, [got]), oracles.sssp(case, sources, options.get("cutoff")))

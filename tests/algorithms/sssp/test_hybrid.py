@@ -18,6 +18,7 @@ from mgraph.algorithms.common.traversal import Trace
 from mgraph.algorithms.predecessors.rows import find_predecessors
 from mgraph.algorithms.sssp import hybrid
 from mgraph.algorithms.sssp.hybrid_kernels import drop_lowered, pop, push
+from mgraph.algorithms.sssp.near_far import typical_weight
 from mgraph.api.traversal import state_dtype
 from mgraph.backends.cpu import CpuBackend
 from mgraph.errors import CommAborted
@@ -52,7 +53,7 @@ def search(case, sources, order="degree", until=(), cutoff=None, **thresholds):
         patch.setattr(hybrid, "MAX_WAITING", max_waiting)
         patch.setattr(hybrid, "NARROW_SHARE", share or hybrid.NARROW_SHARE)
         if delta is not None:
-            patch.setattr(hybrid, "default_delta", lambda shard, dtype: delta)
+            patch.setattr(hybrid, "default_delta", lambda shard, dtype, mean_weight: delta)
         ((found, steps),) = run_on_ranks(program, shards)
     return shards, found, steps
 
@@ -142,6 +143,19 @@ def test_wide_search_that_is_narrow_again_is_searched_by_one_core():
     assert (step["method"], step["frontier"]) == ("serial", 1)
     steps = check(chain_of_cliques(), [0], max_waiting=30)
     assert [step["method"] for step in steps] == ["serial"], "a deep search stays with one core if few vertices wait"
+
+
+def test_a_few_very_heavy_edges_widen_no_bucket():
+    case = random_case(0, 300).unweighted
+    weights = np.random.default_rng(1).random(len(case.sources))
+    weights[7] = 1e300
+    case = type(case)(case.name, case.num_vertices, case.sources, case.targets, weights, case.directed)
+    for num_ranks in (1, 3):
+        typical = run_on_ranks(typical_weight, build_shards(case, num_ranks, "degree", BACKEND))
+        assert len(set(typical)) == 1 and 0.5 < typical[0] < 1.5
+    # All but one weight are of one class, which sorts no rows.
+    steps = check(case, [0], max_waiting=1)
+    assert [step["method"] for step in steps] == ["serial"]
 
 
 def test_entries_leave_a_heap_in_order_and_lowered_ones_are_dropped():
