@@ -21,7 +21,7 @@ from mgraph.algorithms.common.dtype_ladder import searched_bytes
 from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.derived import WEIGHT_SORTED_ROWS
 from mgraph.algorithms.sssp.delta_stepping import BucketSearch
-from mgraph.algorithms.sssp.hybrid_kernels import NUM_COUNTERS, SIZE, push_all, settle_nearest
+from mgraph.algorithms.sssp.hybrid_kernels import NUM_COUNTERS, SIZE, explain_as_far, push_all, settle_nearest
 from mgraph.algorithms.sssp.near_far import default_delta, drop_unsettled, step_bytes, typical_weight
 from mgraph.algorithms.variant import GraphSizes, Variant
 from mgraph.comm.base import Communicator
@@ -144,16 +144,18 @@ class _SerialSearch:
         return self.keys[0].item()
 
     def result(self) -> Traversal:
-        """Return what one core found: predecessors if every arc to a vertex led farther."""
-        none = none_of(self.parents.dtype)
+        """Return what one core found."""
         is_whole = not self.size
         if not is_whole:
             # All targets are settled: vertices beyond them are not, and not all of their predecessors are known.
             drop_unsettled(self.dist, self.bound)
-            self.parents[self.dist == self.top] = none
-        is_tree = not self.num_as_far or not ((self.parents == none) & (self.dist != self.top)).any()
+            self.parents[self.dist == self.top] = none_of(self.parents.dtype)
+        if self.num_as_far:
+            rows = self.shard.rows
+            hops = np.zeros(len(self.dist), np.int32)
+            explain_as_far(self.vertices, hops, rows.indptr, rows.targets, rows.weights, self.dist, self.parents)
         counts = (self.num_reached, self.reached_arcs) if is_whole else (None, None)
-        return Traversal(self.dist, self.parents if is_tree else None, *counts)
+        return Traversal(self.dist, self.parents, *counts)
 
 
 def _capacity(num_vertices: int) -> int:
@@ -162,9 +164,9 @@ def _capacity(num_vertices: int) -> int:
 
 
 def _bytes(sizes: GraphSizes) -> int:
-    """Return the bytes of a search by buckets, and of predecessors and a heap."""
+    """Return the bytes of a search by buckets, and of predecessors, hops and a heap."""
     state = searched_bytes(sizes, has_peer_buffers=False)
-    return step_bytes(sizes) + sizes.vertex * sizes.owned + (state + sizes.vertex) * _capacity(sizes.owned)
+    return step_bytes(sizes) + (sizes.vertex + 4) * sizes.owned + (state + sizes.vertex) * _capacity(sizes.owned)
 
 
 VARIANT = Variant(
