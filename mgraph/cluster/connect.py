@@ -134,6 +134,14 @@ def _default_client() -> Client | None:
 @contextmanager
 def open_client(address: str | None, scheduler_file: str | None) -> Iterator[Client]:
     """Yield a client of the scheduler at an address, or at that in a file; close it afterwards."""
+    client = _make_client(address, scheduler_file)
+    try:
+        yield client
+    finally:
+        run_uninterrupted(client.close)
+
+
+def _make_client(address: str | None, scheduler_file: str | None) -> Client:
     from distributed import Client
 
     from mgraph.cluster.scheduler_address import check_address, read_scheduler_file, require_scheduler
@@ -142,13 +150,9 @@ def open_client(address: str | None, scheduler_file: str | None) -> Iterator[Cli
     require_scheduler(checked)
     try:
         timeout_s = settings.seconds("timeouts.scheduler")
-        client = run_uninterrupted(lambda: Client(checked, timeout=timeout_s, set_as_default=False), Client.close)
+        return run_uninterrupted(lambda: Client(checked, timeout=timeout_s, set_as_default=False), Client.close)
     except (OSError, ValueError) as error:
         raise ClusterError(f"no scheduler answers at {checked} ({error})") from error
-    try:
-        yield client
-    finally:
-        run_uninterrupted(client.close)
 
 
 def _on_scheduler(
@@ -157,7 +161,9 @@ def _on_scheduler(
     from mgraph.cluster.dask import DaskCluster
 
     with ExitStack() as owned:
-        client = owned.enter_context(open_client(address, scheduler_file))
+        client = _make_client(address, scheduler_file)
+        # No context manager, whose end would run, and wait for a thread, while the interpreter ends.
+        owned.callback(run_uninterrupted, client.close)
         cluster = DaskCluster(client, num_ranks, backend=backend, **timeouts)
         cluster._owned = owned.pop_all()
     return cluster

@@ -37,6 +37,12 @@ def without_gpus(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
 
 
+def test_process_ends_without_closing_its_cluster(workers):
+    code = "import sys, mgraph as mg; cluster = mg.connect(scheduler=sys.argv[1])"
+    process = subprocess.run([sys.executable, "-c", code, workers.scheduler_address], env=ENVIRONMENT, timeout=60)
+    assert process.returncode == 0
+
+
 @pytest.mark.parametrize("num_ranks", [0, -1])
 def test_too_few_ranks_are_refused(num_ranks):
     for make in (InProcessCluster, lambda n: connect(num_ranks=n)):
