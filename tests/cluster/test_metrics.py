@@ -7,6 +7,7 @@ import sys
 import urllib.request
 
 import pytest
+from dask_processes import wait_until
 from distributed import Client, LocalCluster
 from prometheus_client.parser import text_string_to_metric_families
 from rank_programs import fail_on
@@ -39,6 +40,8 @@ def test_endpoints_report_objects_calls_and_failures(client):
     with mg.connect(client, num_ranks=2) as ranks, mg.rmat(6, cluster=ranks) as g, mg.bfs(g, 1):
         with pytest.raises(ZeroDivisionError):
             ranks.run(fail_on, 0)
+        # The call fails with its first rank; the other one ends a moment later.
+        wait_until(lambda: scraped(ports[0]).get(("mgraph_calls_total", "fail_on")) == 2)
         # Both workers are of this process: each endpoint has the sums.
         found = scraped(ports[0])
         assert found["mgraph_objects", "graph"] == found["mgraph_objects", "result"] == 2
@@ -47,7 +50,9 @@ def test_endpoints_report_objects_calls_and_failures(client):
         assert found["mgraph_call_failures_total", "traverse"] == 0
         assert found["mgraph_call_failures_total", "fail_on"] == found["mgraph_calls_total", "fail_on"] == 2
         assert 0 < found["mgraph_call_seconds_total", "traverse"] < 60
-    of_scheduler = scraped(client.scheduler_info()["services"]["dashboard"])
+    scheduler = client.scheduler_info()["services"]["dashboard"]
+    wait_until(lambda: scraped(scheduler)["mgraph_leases", "kept"] == 0)
+    of_scheduler = scraped(scheduler)
     assert of_scheduler["mgraph_leases", "held"] == of_scheduler["mgraph_leases", "waiting"] == 0
     assert ("mgraph_gangs",) in of_scheduler
 
