@@ -204,6 +204,7 @@ def test_worker_lost_between_direct_calls_is_reported(workers, client, cluster, 
         cluster.run(programs.recall, "graph")
 
 
+@pytest.mark.ci
 def test_holder_learns_that_its_gang_was_lost_without_a_call(workers, client, cluster, kept_for_ever):
     assert totals(cluster) == [3, 3]
     address, pid = sorted(client.run(os.getpid).items())[0]
@@ -214,6 +215,7 @@ def test_holder_learns_that_its_gang_was_lost_without_a_call(workers, client, cl
     assert totals(cluster) == [3, 3]
 
 
+@pytest.mark.ci
 def test_call_whose_message_is_lost_fails_alone(client, cluster, monkeypatch):
     """The connection of one rank breaks, and its worker lives on."""
     real = direct_call.DirectCall._run_rank
@@ -251,6 +253,7 @@ def test_long_wait_for_a_lease_is_logged(cluster, other, monkeypatch, tmp_path, 
     assert record.getMessage() == f"waits for the end of 1 call on its ranks: compute of {cluster.client.id}"
 
 
+@pytest.mark.ci
 def test_long_wait_for_workers_is_logged(client, monkeypatch, caplog):
     monkeypatch.setattr(client_lease, "QUIET_WAIT_S", 0.2)
     with (
@@ -272,20 +275,21 @@ def test_calls_are_tasks_if_the_client_cannot_connect_to_workers(workers, cluste
 
 
 def test_dropped_objects_are_gone_when_the_next_call_begins(cluster, client):
-    for i in range(40):
+    for i in range(10):
         cluster.run(programs.keep, "result", i)
         cluster.forget("result")
         with pytest.raises(GraphClosed, match="'result'"):
             cluster.run(programs.recall, "result")
         # The failed call has aborted the communicator; this one is made of tasks.
         cluster.run(programs.nothing)
-        if i % 10 == 0:
+        if i % 5 == 0:
             closed = DaskCluster(client, 2)
             closed.run(programs.keep, "more", 1)
             closed.close()
             assert [sorted(keys) for keys in cluster.run(programs.keys_of_process)] == [["graph"]] * 2
 
 
+@pytest.mark.ci
 def test_death_of_the_scheduler_during_and_between_direct_calls_raises_an_error(tmp_path, kept_for_ever):
     with (
         dask.config.set({"distributed.comm.timeouts.connect": "1s"}),
