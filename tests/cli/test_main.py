@@ -95,7 +95,7 @@ def test_bfs_prints_summary_path_and_trace(folder):
     result = run("bfs", "edges.wel", "--source", 0, "--path-to", 3, "--validate", "--trace")
     head, path, *tables = result.stdout.splitlines()
     assert re.fullmatch(
-        r"<bfs of edges from 0: 72 of 72 vertices reached, frontier, 17 supersteps, [\d.]+ [mu]?s>, validated", head
+        r"<bfs of edges from 0: 72 of 72 vertices reached, frontier, 1 superstep, [\d.]+ [mu]?s>, validated", head
     )
     assert path == "0 -> 1 -> 2 -> 3"
     assert re.search(r"arcs scanned . +us ", "".join(tables))
@@ -254,14 +254,14 @@ def test_progress_is_plain_lines_without_a_terminal():
 )
 def test_validation_failure_names_the_rule(arguments, monkeypatch):
     def wrong(search):
-        def run(*args):
-            traversal = search(*args)
+        def run(*args, **more):
+            traversal = search(*args, **more)
             traversal.distances[traversal.distances == 1] = 2
             return traversal
 
         return run
 
-    wrap_run(monkeypatch, "bfs.step", wrong)
+    wrap_run(monkeypatch, "bfs.hybrid", wrong)
     assert re.search(r"rule 3: no arc from the predecessor explains the distance: \d+", refused(*arguments, code=6))
 
 
