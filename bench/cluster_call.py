@@ -41,7 +41,7 @@ def main(workers: tuple[int, ...], scale: int, calls: int, as_tasks: bool) -> No
             print(json.dumps(measure(num_workers, scale, calls) | {"called": "as tasks" if as_tasks else "directly"}))
 
 
-async def _never(*_: object) -> bool:
+def _never(*_: object) -> bool:
     return False
 
 

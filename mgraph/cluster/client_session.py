@@ -67,7 +67,7 @@ class ClientSession:
         try:
             if is_new:
                 await lease.request(on_stored, gather)
-            if not uses_dask and await self._may_be_direct(lease.ticket):
+            if not uses_dask and self._may_be_direct(lease.ticket):
                 lease.watch(self._return_if_kept)
                 result, error = await DirectCall(self._client, lease).run(call, self._take_dropped())
                 if error is None:
@@ -78,6 +78,7 @@ class ClientSession:
                 result, error = await TaskCall(self._client, lease).run(call, parts, gather)
                 if error is None:
                     self._opened = (lease.ticket.gang, lease.ticket.epoch)
+                    await self._connect(lease.ticket)
         except BaseException as given_up:
             lease.end(f"the client gave up: {given_up!r}")
             raise
@@ -98,13 +99,14 @@ class ClientSession:
         self._dropped.append((self.name, ""))
         self._send({"op": "mgraph-close", "session": self.name})
 
-    async def _may_be_direct(self, ticket: Ticket) -> bool:
+    def _may_be_direct(self, ticket: Ticket) -> bool:
         """Return whether a call can be sent to the workers: they know its gang, and accept this client."""
-        if self._opened != (ticket.gang, ticket.epoch):
-            return False
+        return self._opened == (ticket.gang, ticket.epoch) and self._can_connect == (ticket.gang, True)
+
+    async def _connect(self, ticket: Ticket) -> None:
+        """Connect to the workers of a gang, once, and now: a worker that stops later does not answer."""
         if self._can_connect is None or self._can_connect[0] != ticket.gang:
             self._can_connect = ticket.gang, await can_connect(self._client, ticket.members)
-        return self._can_connect[1]
 
     def _take_dropped(self) -> list[tuple[str, str]]:
         return [self._dropped.popleft() for _ in range(len(self._dropped))]
