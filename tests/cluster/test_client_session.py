@@ -264,14 +264,16 @@ def test_long_wait_for_workers_is_logged(client, monkeypatch, caplog):
     assert [record.getMessage() for record in caplog.records] == ["waits for 3 workers, and 2 can be ranks"]
 
 
-def test_calls_are_tasks_if_the_client_cannot_connect_to_workers(workers, cluster, monkeypatch):
+def test_calls_are_tasks_if_the_client_cannot_connect_to_workers(workers, client, monkeypatch):
     async def cannot(*_):
         return False
 
     monkeypatch.setattr(direct_call, "_can_connect", cannot)
-    for _ in range(3):
-        assert totals(cluster) == [3, 3]
-    assert not holders(workers)
+    client.wait_for_workers(2, timeout=60)
+    with DaskCluster(client, 2, open_timeout_s=30) as cluster:
+        for _ in range(3):
+            assert totals(cluster) == [3, 3]
+        assert not holders(workers)
 
 
 def test_dropped_objects_are_gone_when_the_next_call_begins(cluster, client):
