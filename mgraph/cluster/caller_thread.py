@@ -10,6 +10,9 @@ of collected owners, and frees everything at the end.
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]
+import ctypes
+import operator
 import os
 import threading
 from collections import deque
@@ -22,10 +25,20 @@ from mgraph.cluster.base import Rank, check_parts, in_forked_child
 from mgraph.cluster.local_ranks import CLOSED, OWN_CALL, Closing, LocalRanks, no_threads
 from mgraph.comm.base import Communicator
 from mgraph.errors import ClusterError, UsageError
-from mgraph.signals import HeldErrors, locked_lock, run_in_thread
+from mgraph.signals import run_in_thread
+
+Handler = Callable[[int, Any], object]
 
 # A caller that waits for its turn checks so often for an error of a handler.
 WAIT_S = 0.05
+# More than struct sigaction has anywhere.
+SIGACTION_BYTES = 512
+
+# The functions of _signal are those of signal without its enums, which take ten times as long for all signals.
+_numbers = sorted(map(int, _signal.valid_signals()))
+# Does not release the GIL; only the main thread uses the buffer.
+_sigaction = ctypes.PyDLL(None).sigaction
+_disposition = ctypes.create_string_buffer(SIGACTION_BYTES)
 
 
 class CallerThread(LocalRanks):
@@ -198,7 +211,8 @@ class _Turns:
 
     def take(self, is_given_up: Callable[[], bool]) -> bool:
         """Wait for this thread's turn; return False if it is given up before."""
-        own = locked_lock()
+        own = threading.Lock()
+        own.acquire()
         with self._lock:
             self._waiting.append(own)
             if len(self._waiting) == 1:
@@ -222,3 +236,104 @@ class _Turns:
                 return False
             self._waiting.remove(own)
             return True
+
+
+class HeldErrors:
+    """In the main thread, raises what the handlers of signals raise at the end of a `with` block.
+
+    A handler is called when its signal arrives, as without the block. If it returns, nothing else happens. If it
+    raises, as that of Ctrl-C does, `on_error` is called, which should end the block soon. So no instruction of the
+    block is interrupted: it may hold locks. In other threads, where no handler runs, the block is a plain one.
+
+    Attributes
+    ----------
+    error
+        What a handler raised, None if none did.
+    """
+
+    def __init__(self, on_error: Callable[[], object]) -> None:
+        self.error: BaseException | None = None
+        self._on_error = on_error
+        # While False, this object as a handler only calls the one that it replaces. So it is set when all handlers are
+        # replaced, and cleared before any is restored: an error raised between leaves at worst one without effect.
+        self._is_holding = False
+        # By signal, the handler that is called, and the one that is restored: another one in a block within a block.
+        self._handlers: dict[int, Handler] = {}
+        self._replaced: dict[int, Handler] = {}
+
+    def __enter__(self) -> HeldErrors:
+        if threading.get_ident() != threading.main_thread().ident:
+            return self
+        for number, handler in zip(_numbers, map(_signal.getsignal, _numbers), strict=True):
+            if callable(handler):
+                self._add(number, handler)
+        try:
+            for number in self._replaced:
+                _set_handler(number, self)
+            self._is_holding = True
+        except BaseException:
+            self._restore()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self._is_holding = False
+            self._restore()
+        finally:
+            # A handler that was restored may have raised before the others were.
+            self._restore()
+            if self.error is not None:
+                raise self._taken_error()
+
+    def __call__(self, number: int, frame: Any) -> None:
+        """Handle a signal."""
+        if not self._is_holding:
+            self._handlers[number](number, frame)
+            return
+        try:
+            self._handlers[number](number, frame)
+        except BaseException as error:
+            # Without this frame, which refers to the interrupted one and all that is in use there.
+            error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
+            # As if it were raised while the first one is handled.
+            error.__context__ = error.__context__ or self.error
+            self.error = error
+        else:
+            return
+        self._on_error()
+
+    def _add(self, number: int, handler: Handler) -> None:
+        self._handlers[number] = self._replaced[number] = handler
+        if isinstance(handler, HeldErrors):
+            self._handlers[number] = handler._handlers[number]
+            # One that could not be restored has no effect any more.
+            if not handler._is_holding:
+                self._replaced[number] = handler._handlers[number]
+
+    def _restore(self) -> None:
+        """Restore the handlers, except where a handler has set another one since."""
+        for number, handler in self._replaced.items():
+            if _signal.getsignal(number) is self:
+                _set_handler(number, handler)
+
+    def _taken_error(self) -> BaseException:
+        """Return the error without keeping it: its traceback will refer to this object."""
+        error = self.error
+        self.error = None
+        assert error is not None
+        return error
+
+
+def _set_handler(number: int, handler: Handler) -> None:
+    """Set the Python handler of a signal that has another one.
+
+    The system's side stays: Python's `signal` would undo `siginterrupt`, and `faulthandler.register`.
+    """
+    calls = (
+        partial(_sigaction, number, None, _disposition),
+        partial(_signal.signal, number, handler),
+        partial(_sigaction, number, _disposition, None),
+    )
+    # One call in C: the handler may raise before or after it.
+    deque(map(operator.call, calls), maxlen=0)
