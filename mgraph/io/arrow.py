@@ -6,7 +6,6 @@ The columns are found as those of Parquet files. A piece is a run of record batc
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -25,7 +24,7 @@ from mgraph.io.parquet import as_end, check_types, declared_in
 from mgraph.io.pieces import edge_piece
 from mgraph.io.pyarrow_module import require_pyarrow
 from mgraph.io.ranges import changed, num_bytes_of, opened
-from mgraph.io.samples import LABEL_PLACES, PLACES, ROWS, LabelSample, largest_of, places
+from mgraph.io.samples import LABEL_PLACES, PLACES, ROWS, LabelSample, kept_with_table, largest_of, places
 
 PIECE_BYTES = 32 << 20
 # Record batches up to this size are read to estimate the number of rows.
@@ -144,9 +143,11 @@ def _least_bytes(pyarrow: Any, kind: Any) -> int:
     return kind.bit_width // 8 if pyarrow.types.is_primitive(kind) else OFFSET_BYTES
 
 
-@functools.lru_cache(maxsize=64)
+@kept_with_table
 def _expected(table: ArrowTable, _: Identity) -> tuple[int, LabelSample | int | None, int | None]:
     """Return rows, strings or their bytes, and vertices by some batches; large ones are not read twice."""
+    if not table.num_batches:
+        return (0, LabelSample.of(()), None) if table.is_text else (0, None, 0)
     if _size(table.file) > table.num_batches * SAMPLE_BYTES:
         return _bounds(table)
     most = rows = 0

@@ -33,7 +33,7 @@ from mgraph.io.columns import NO_COLUMNS, Columns, find_columns
 from mgraph.io.input_file import Identity, InputFile, identity, release
 from mgraph.io.pyarrow_module import require_pyarrow
 from mgraph.io.ranges import changed
-from mgraph.io.samples import LABEL_PLACES, ROWS, LabelSample, places
+from mgraph.io.samples import LABEL_PLACES, ROWS, LabelSample, kept_with_table, places
 from mgraph.labels.strings import Strings
 
 # Some rows of a column are read in parts of this size.
@@ -177,7 +177,7 @@ def _end_chunks(table: ParquetTable) -> list[Any]:
     return [column for column in columns if column.path_in_schema in table.columns[:2]]
 
 
-@functools.lru_cache(maxsize=64)
+@kept_with_table
 def _label_sample(table: ParquetTable, most: int, _: Identity) -> LabelSample | None:
     """Return the strings of both ends in the first rows of some row groups."""
     metadata = _metadata(table.path)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+import weakref
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
+from typing import Any
 
 from mgraph.labels.strings import Strings
 from mgraph.types import Array
@@ -80,3 +83,20 @@ def places(last: int, most: int = PLACES) -> list[int]:
 def largest_of(ends: list[Array | Strings]) -> int:
     """Return the largest id, -1 if there is none or if the ends are strings."""
     return max((int(end.max()) for end in ends if len(end) and not isinstance(end, Strings)), default=-1)
+
+
+def kept_with_table(find: Callable[..., Any]) -> Callable[..., Any]:
+    """Cache what a function finds in a table, for the same table and arguments.
+
+    The table is referenced weakly: it keeps a decompressed copy of its file open.
+    """
+    by_table: weakref.WeakKeyDictionary[Any, dict[tuple[Hashable, ...], Any]] = weakref.WeakKeyDictionary()
+
+    @functools.wraps(find)
+    def found(table: Any, *args: Hashable) -> Any:
+        values = by_table.setdefault(table, {})
+        if args not in values:
+            values[args] = find(table, *args)
+        return values[args]
+
+    return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from typing import IO
 
 import numpy as np
@@ -21,7 +21,7 @@ from mgraph.io.input_file import Identity, InputFile, identity, release
 from mgraph.io.line_pieces import LineEdges, parsed
 from mgraph.io.lines import MAX_LINE_BYTES, SEEK_BYTES, TOO_LONG, BadLine, line_of, placed, placing_errors
 from mgraph.io.parse import PADDING, LineSyntax, nth_edge
-from mgraph.io.samples import LABEL_PLACES, LabelSample, largest_of
+from mgraph.io.samples import LABEL_PLACES, LabelSample, kept_with_table, largest_of
 from mgraph.io.text_layout import find_layout
 from mgraph.labels.strings import Strings
 
@@ -129,7 +129,7 @@ class TextTable:
         release(self.path)
 
 
-@lru_cache(maxsize=64)
+@kept_with_table
 def _expected(table: TextTable, _: Identity) -> tuple[int, int | None, LabelSample | None]:
     """Estimate the edges and vertices from a few samples, or from all of a small file; return strings as they are."""
     size = table.end - table.begin

@@ -57,6 +57,7 @@ def test_results_equal_the_oracles_for_any_number_of_ranks(case, clusters):
                             mg.validate(result)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("num_ranks", [2, 3])
 def test_results_over_sockets_equal_the_oracles(num_ranks):
     with SocketCluster(num_ranks) as cluster:

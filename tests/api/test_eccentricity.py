@@ -84,6 +84,7 @@ def test_values_of_drawn_graphs_equal_the_oracle_or_are_refused(clusters, case, 
                 refused(g)
 
 
+@pytest.mark.covering(every=2)
 @pytest.mark.parametrize("directed", [False, True], ids=["undirected", "directed"])
 def test_few_searches_prove_the_values_of_large_graphs(directed, clusters):
     with mg.rmat(12, cluster=clusters[1]) as g:

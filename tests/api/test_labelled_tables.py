@@ -68,6 +68,7 @@ def assert_same(found: pandas.DataFrame, wanted: pandas.DataFrame) -> None:
         assert values == expected
 
 
+@pytest.mark.covering(every=3)
 @pytest.mark.parametrize("part_rows", [1 << 21, 11])
 def test_results_are_in_labels(graphs, tmp_path, monkeypatch, part_rows):
     monkeypatch.setattr("mgraph.rank_jobs.table_rows.PART_ROWS", part_rows)

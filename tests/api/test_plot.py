@@ -44,7 +44,13 @@ def test_every_superstep_has_bars_of_frontier_and_time(stats, tmp_path):
 
 
 def test_every_method_has_a_color():
-    assert COLORS.keys() == {*bfs_persistent.METHODS, *sssp_persistent.KINDS, *sssp_multi_gpu.METHODS, "sweep"}
+    assert COLORS.keys() == {
+        *bfs_persistent.METHODS,
+        *sssp_persistent.KINDS,
+        *sssp_multi_gpu.METHODS,
+        "serial",
+        "sweep",
+    }
     assert len(set(COLORS.values())) == len(COLORS)
 
 

@@ -105,6 +105,7 @@ def build(source: Rmat, num_ranks: int = 1):
         return g.info, mg.bfs(g, 1).distances.to_numpy()
 
 
+@pytest.mark.covering(every=2)
 @pytest.mark.parametrize("num_ranks", [1, 2])
 def test_long_build_shows_per_cent_rate_and_time_left(num_ranks):
     with on_terminal() as screen:
@@ -145,7 +146,7 @@ def path_graph(cluster, length=15):
 def clusters():
     """Return a cluster of two ranks in this process, and one on Dask workers."""
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None) as workers,
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0") as workers,
         Client(workers, set_as_default=False) as client,
         InProcessCluster(2) as threads,
         DaskCluster(client, 2, backend="cpu") as dask_ranks,
@@ -153,7 +154,8 @@ def clusters():
         yield {"in-process": threads, "dask": dask_ranks}
 
 
-@pytest.mark.parametrize("launcher", [pytest.param("in-process", marks=pytest.mark.ci), "dask"])
+@pytest.mark.ci
+@pytest.mark.parametrize("launcher", ["in-process", "dask"])
 def test_long_searches_show_what_is_known(launcher, clusters, slow_supersteps):
     with path_graph(clusters[launcher]) as g, on_terminal() as screen:
         found = mg.bfs(g, 0)
@@ -224,6 +226,7 @@ def test_error_leaves_the_terminal_clean():
     check_clean(screen.text)
 
 
+@pytest.mark.ci
 def test_another_thread_draws_no_second_bar():
     with on_terminal() as screen, ThreadPoolExecutor(2) as pool:
         list(pool.map(build, (Slow(6, seconds=0.3), Slow(7, seconds=0.3))))
@@ -288,6 +291,7 @@ def test_facts_are_those_that_are_known():
     assert facts_of(Phase("sorting"), 0, 1) == ""
 
 
+@pytest.mark.covering(every=2)
 @pytest.mark.parametrize("has_widgets", [True, False])
 def test_notebook_shows_a_widget_if_there_are_widgets(monkeypatch, has_widgets):
     events = []
@@ -354,6 +358,7 @@ def test_interrupted_command_leaves_the_terminal_clean():
     assert last.split() == ["mgraph:", "interrupted"]
 
 
+@pytest.mark.ci
 def test_command_with_json_shows_nothing(tmp_path: pathlib.Path):
     screen = Screen()
     process = command(screen, "bfs", "rmat:20", "-s", "0", "--json")

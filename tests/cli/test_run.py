@@ -52,7 +52,7 @@ def test_job_writes_outputs_and_a_manifest_and_is_done(folder):
     assert pandas.read_csv("paths.csv")["distances"].tolist() == [0, 2, 3, -1, -1]
     manifest = json.loads((folder / "job.manifest.json").read_text())
     paths, groups = manifest["runs"]
-    assert (paths["parameters"]["source"], paths["stats"]["variant"]) == ("a", "sssp.near_far")
+    assert (paths["parameters"]["source"], paths["stats"]["variant"]) == ("a", "sssp.hybrid")
     assert groups["summary"].endswith(", validated")
     assert (groups["num_components"], groups["outputs"][0]["file"]) == (2, "groups/part-00000.parquet")
     assert paths["versions"].keys() >= {"mgraph", "numpy", "numba", "dask", "distributed"}

@@ -46,7 +46,7 @@ def arguments_of(kind: type[Exception]) -> tuple:
     return tuple(f"some {name}" for name in list(inspect.signature(kind).parameters))
 
 
-@pytest.mark.covering
+@pytest.mark.covering(every=3)
 @pytest.mark.parametrize("kind", [*CLASSES, programs.TooLarge])
 def test_error_of_a_rank_arrives_as_it_was_raised(cluster, kind):
     args = arguments_of(kind)

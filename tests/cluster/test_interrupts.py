@@ -196,6 +196,7 @@ def test_result_abandoned_after_the_last_verb_is_dropped(cluster):
         assert keys_of_ranks(cluster) == [{g._key}] * cluster.num_ranks
 
 
+@pytest.mark.covering(every=2)
 @pytest.mark.parametrize("cluster", [2, "dask"], indirect=True)
 def test_objects_of_a_call_that_failed_on_another_rank_are_dropped(cluster):
     with pytest.raises(ZeroDivisionError):

@@ -50,7 +50,7 @@ def test_built_graph_is_logged_by_the_client(caplog):
 
 def test_jobs_of_workers_are_logged_with_their_rank(caplog):
     with (
-        LocalCluster(1, threads_per_worker=1, processes=False, dashboard_address=None) as workers,
+        LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0") as workers,
         Client(workers, set_as_default=False) as client,
         DaskCluster(client, 1, backend="cpu") as cluster,
         caplog.at_level(logging.DEBUG, "mgraph"),

@@ -85,6 +85,7 @@ def test_large_arrays_in_one_process(transport, size):
     check(run_threads(comms, lambda comm, xp: comm.close()))
 
 
+@pytest.mark.ci
 def test_large_arrays_between_processes(process_gang):
     check(process_gang.run(comm_cases.large))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import nx_install
+import pytest
 
 from mgraph.nx_backend.thresholds import CALLS_BEFORE_CONVERSION, LEAST_ARCS
 
@@ -13,6 +14,7 @@ EXAMPLES = re.findall(r"^```python\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
 RUN_ALL = "import sys; [exec(compile(text, 'docs/networkx.md', 'exec'), {}) for text in sys.argv[1:]]"
 
 
+@pytest.mark.ci
 def test_examples_run(tmp_path):
     assert len(EXAMPLES) == 4
     done = nx_install.run_python(nx_install.install(tmp_path), "-c", RUN_ALL, *EXAMPLES, folder=tmp_path)

@@ -29,6 +29,7 @@ def path(tmp_path_factory):
     return path
 
 
+@pytest.mark.ci
 def test_edges_of_text_are_estimated_from_samples(path, tmp_path):
     planned = as_planned(read_source(path, num_vertices=5000))
     assert (planned.num_vertices, planned.weight_dtype) == (5000, np.float32)

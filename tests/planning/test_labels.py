@@ -63,6 +63,7 @@ def warmed(tmp_path_factory):
     return backend
 
 
+@pytest.mark.covering(every=3)
 @pytest.mark.parametrize("name", NAMES)
 def test_plan_of_strings_covers_their_build_by_at_most_half_more(name, warmed, tmp_path):
     table = read_source(write_names(tmp_path, NAMES[name]), labels="string")

@@ -40,13 +40,13 @@ def test_search_of_many_supersteps_over_sockets_equals_the_oracles(method):
             check_traversal(search(g, 0, method=method), DEEP, [0], "degree")
 
 
-@pytest.mark.covering
+@pytest.mark.covering(every=3)
 @pytest.mark.parametrize("case", GRAPHS, ids=lambda case: case.name)
 def test_components_over_sockets_equal_the_oracles(cluster, case):
     check_components(case, cluster, "degree")
 
 
-@pytest.mark.covering
+@pytest.mark.covering(every=3)
 @pytest.mark.parametrize("case", GRAPHS, ids=lambda case: case.name)
 def test_strong_components_over_sockets_equal_the_oracle(cluster, case):
     check_strong_components(case, cluster, "degree")

@@ -73,6 +73,7 @@ def test_script_passes_the_scheduler_file_to_its_job_and_returns_the_exit_code(s
     assert "the job ended with 7" in err
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_signal_stops_all_processes_of_the_script(start, number, code):
     process = start("local.sh", "--workers", "2", "--", "sleep", "100")
@@ -103,6 +104,7 @@ def is_alive(process: psutil.Process) -> bool:
         return False
 
 
+@pytest.mark.ci
 def test_nothing_listens_on_other_interfaces(start):
     process = start("local.sh", "--workers", "2", "--", "sleep", "100")
     assert process.stdout.readline() == "2 cpu workers are up\n"
@@ -179,6 +181,7 @@ def test_smoke_job_runs_on_a_cluster(start):
     assert "all validated" in out
 
 
+@pytest.mark.ci
 def test_script_returns_the_exit_code_of_a_failing_smoke_job(start):
     process = start("local.sh", "--workers", "1", "--scale", "99")
     _, err = process.communicate(timeout=110)

@@ -95,6 +95,7 @@ def cluster(request):
         yield cluster
 
 
+@pytest.mark.covering(every=2)
 @pytest.mark.parametrize("order", ["degree", "natural"])
 def test_results_equal_those_of_single_searches(cluster, order):
     with mg.rmat(9, cluster=cluster, order=order) as g:

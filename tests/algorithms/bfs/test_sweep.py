@@ -85,6 +85,7 @@ def test_levels_do_not_depend_on_snapshots(directed):
     backend.close()
 
 
+@pytest.mark.covering(every=2)
 @pytest.mark.parametrize("shape", [TINY, WHOLE], ids=["tiny", "whole"])
 def test_results_on_every_backend_equal_the_oracles(backend, shape):
     for case in (random_case(0, 400), random_case(1, 400), ZOO["long-chain"]):

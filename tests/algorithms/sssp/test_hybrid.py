@@ -76,7 +76,7 @@ def check(case, sources, order="degree", cutoff=None, **how):
 THRESHOLDS = ({}, {"max_waiting": 1, "share": 1}, {"max_waiting": 8, "share": 1, "delta": 1})
 
 
-@pytest.mark.covering
+@pytest.mark.covering(every=3)
 @pytest.mark.parametrize("how", THRESHOLDS, ids=str)
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("case", [*CASES, *map(random_case, range(6))], ids=lambda case: case.name)

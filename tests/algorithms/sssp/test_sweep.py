@@ -74,6 +74,7 @@ def test_distances_do_not_depend_on_snapshots(directed, dtype):
         backend.close()
 
 
+@pytest.mark.covering(every=2)
 @pytest.mark.parametrize("shape", [TINY, WHOLE], ids=["tiny", "whole"])
 def test_results_on_every_backend_equal_the_oracles(backend, shape):
     for seed in (0, 1):
