@@ -22,7 +22,7 @@ from mgraph.cluster.base import (
     check_part,
     check_process,
 )
-from mgraph.cluster.caller_thread import CallerThread
+from mgraph.cluster.caller_thread import CallerThread, HeldErrors
 from mgraph.cluster.local_ranks import LocalRanks, OwnerGone
 from mgraph.cluster.rank_threads import RankThreads
 from mgraph.comm.base import DEFAULT_TIMEOUT_S, Communicator
@@ -82,10 +82,12 @@ class InProcessCluster(Cluster):
         self._narrowed: dict[int, InProcessCluster] = {}
         in_caller = num_ranks == 1 and backends[0].borrows_threads
         threads: type[LocalRanks] = CallerThread if in_caller else RankThreads
-        self._threads = threads(backends, lambda: open_comms(num_ranks, timeout_s))
-        _in_use.add(self._threads)
-        # The threads would outlive a cluster that is collected without `close`.
-        weakref.finalize(self, self._threads.close, wait=False).atexit = False
+        # An interrupt before the last of these lines would leave threads that nothing ends.
+        with HeldErrors(lambda: None):
+            self._threads = threads(backends, lambda: open_comms(num_ranks, timeout_s))
+            _in_use.add(self._threads)
+            # The threads would outlive a cluster that is collected without `close`.
+            weakref.finalize(self, self._threads.close, wait=False).atexit = False
 
     @staticmethod
     def open_comms(size: int, timeout_s: float) -> list[Communicator]:

