@@ -19,12 +19,16 @@ HEAD = """# Benchmarks
 and appends a record to `bench/results`. The other programs:
 
 - `bench/cpu.py`: the same graph on the CPU with mgraph, the GAP benchmark and SciPy, in one run.
+- `bench/shapes.py`: graphs of three dozen shapes (`bench/shape_graphs.py`) and road maps, with SciPy beside every cell,
+  the answers compared and the worst ratio first.
 - `bench/ingest.py`: seconds from a file or arrays to a built graph, beside pyarrow and pandas reading the same file.
   `bench/deduplicate.py`: components of a folder of pairs of string ids. `bench/networkx_thresholds.py`: from which size
   on the backend of NetworkX is faster than NetworkX, for `docs/networkx.md`. `bench/csgraph.py`: calls of
   `mgraph.csgraph` beside SciPy's, for `docs/csgraph.md`. `bench/strong_components.py`: rounds of
   strong components, for `docs/strong-components.md`.
-- `bench/call.py`: the microseconds of each part of a call. `bench/rates.py`: what a GPU's memory delivers.
+- `bench/call.py`: the microseconds of each part of a call. `bench/cluster_call.py`: what a call through a Dask cluster
+  takes beside its work. `bench/verbs.py`: verbs between processes beside a ping-pong. `bench/rates.py`: what a GPU's
+  memory delivers.
 - `bench/cost_model.py`: the gain of the cost model, which chooses the method of each superstep inside a persistent
   kernel. (`docs/variants.md` has the choice of the loop.) `bench/counters.py`: hardware counters of a search's kernels.
   `bench/floors.py`: the least time that any algorithm needs.
@@ -85,7 +89,7 @@ def main() -> None:
     text = [HEAD]
     for path in sorted(record.RESULTS.glob("*.jsonl")):
         lines = [json.loads(line) for line in path.read_text().splitlines()]
-        if path.stem in ("faults", "suite"):
+        if path.stem in ("deploy", "faults", "suite"):
             continue
         text.append(f"\n## {path.stem}\n")
         ablations = [line for line in lines if line.get("bench") == "ablation"]
