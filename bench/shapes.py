@@ -57,7 +57,7 @@ def main(
         for name in names or shapes:
             matrix = matrix_of(shapes[name], 1 << size, SEED)
             for cell in measured(matrix, shapes[name].directed, algorithms, cluster, write_ms):
-                facts = {"graph": name, "kind": "shapes", "backend": backend, "size": size, **cell}
+                facts = {"graph": name, "bench": "shapes", "backend": backend, "size": size, **cell}
                 record.append(backend, None, facts)
                 cells.append(facts)
     show(cells)
