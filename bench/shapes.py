@@ -6,7 +6,7 @@ Both sides have their graph built, and are timed until NumPy arrays are held: th
 SciPy runs breadth_first_order, dijkstra with predecessors, minimum_spanning_tree and connected_components. `ratio` is
 mgraph's time in SciPy's; on graphs of fewer than 2^14 edges SciPy is given 0.2 ms more, and where little is reached the
 time to write 12 bytes a vertex. `first` is mgraph's first call, with what is prepared and compiled. The folder --roads
-has road maps, `NAME.gr.xz`, whose weights are random.
+has road maps, `NAME.gr.xz`, whose weights are drawn at random.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import mgraph as mg
 from mgraph.api.components import Components
 
 SEED = 1
-# The calls of a cell end after so many, or as many seconds.
+# A cell is measured by at most this many calls, for at most this many seconds.
 CALLS = 5
 SECONDS = 1.0
 SMALL_EDGES = 1 << 14
@@ -131,7 +131,7 @@ def best(call: Callable[[], Any]) -> float:
 
 
 def written(num_bytes: int) -> float:
-    """Return the milliseconds to allocate and write so many bytes."""
+    """Return the milliseconds that allocating and writing a number of bytes takes."""
     return best(lambda: np.full(num_bytes, 1, np.uint8))
 
 

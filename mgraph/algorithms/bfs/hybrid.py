@@ -73,7 +73,7 @@ class _Search(LevelSearch):
     arcs_before = 0
 
     def expand(self, last_level: int) -> None:
-        """Expand this level by one core, and those behind it until one is wide or the search ends."""
+        """Expand levels by one core, from this one until one is wide or the search ends."""
         if self.run.stopped is not None:
             raise CommAborted(self.run.stopped)
         size = len(self.frontier)
