@@ -28,7 +28,7 @@ chosen = QUICK
 
 def scaled(count: int, tier: str | None = None) -> int:
     """Return the number of examples of a tier (of the chosen one) for a test that has `count` in CI."""
-    return max(min(count, 3), round(count * EXAMPLES[tier or chosen]))
+    return max(min(count, 2), round(count * EXAMPLES[tier or chosen]))
 
 
 def examples(count: int, **more: object) -> settings:
