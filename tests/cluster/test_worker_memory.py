@@ -58,9 +58,9 @@ def small_limit() -> int:
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("larger", [1.0, 1.6])
-def test_graph_that_exceeds_the_worker_limit_is_refused_without_losing_workers(small_limit, larger):
-    memory_limit = int(larger * small_limit)
+@pytest.mark.parametrize("more", [0, 160 * MB])
+def test_graph_that_exceeds_the_worker_limit_is_refused_without_losing_workers(small_limit, more):
+    memory_limit = small_limit + int(more / 0.8)
     limit = readable_bytes(memory_limit)
     with limited(memory_limit) as (client, cluster):
         ids = client.run(lambda dask_worker: dask_worker.id)
