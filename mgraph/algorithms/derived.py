@@ -14,6 +14,7 @@ from mgraph.backends.base import PersistentBackend
 from mgraph.backends.rates_file import require_rates
 from mgraph.comm.base import Communicator
 from mgraph.shard.edge_blocks import require_blocks
+from mgraph.shard.host_copy import host_copy
 from mgraph.shard.in_rows import require_first_neighbors, require_in_rows
 from mgraph.shard.shard import Shard, cached_on_shard
 from mgraph.shard.weight_sorted_rows import require_weight_sorted_rows, wants_weight_sorted_rows
@@ -57,6 +58,15 @@ def _make_weight_sorted_rows(shard: Shard, comm: Communicator, dtype: np.dtype) 
     return not wanted or shard.weight_sorted_rows is not None
 
 
+def _make_host_copy(shard: Shard, comm: Communicator, dtype: np.dtype) -> bool:
+    """Copy the rows of the one rank, unless the host lacks the memory."""
+    try:
+        host_copy(shard)
+    except MemoryError:
+        return False
+    return True
+
+
 def _weight_sorted_bytes(sizes: GraphSizes) -> int:
     return sizes.row_arcs * (sizes.vertex + sizes.weight)
 
@@ -71,6 +81,8 @@ IN_ROWS = Derived("in_rows", _make_in_rows)
 FIRST_NEIGHBORS = Derived("first_neighbors", lambda shard, comm, dtype: _make_first_neighbors(shard, comm))
 # Rows with light arcs first.
 WEIGHT_SORTED_ROWS = Derived("weight_sorted_rows", _make_weight_sorted_rows, _weight_sorted_bytes)
+# The rows in the host's memory; on the GPU it takes nothing.
+HOST_COPY = Derived("host_copy", _make_host_copy)
 # The segment-sorted edges that sweeps read; all that the compact layout has.
 EDGE_BLOCKS = Derived("edge_blocks", _make_edge_blocks, _edge_block_bytes)
 # The measured rates of the device's memory, by which a loop chooses how to process a level.

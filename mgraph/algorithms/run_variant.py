@@ -38,7 +38,8 @@ def prepare(shard: Shard, comm: Communicator, spec: TraversalSpec) -> Prepared:
     """Select the variant of a traversal and make what it needs; the same variant on every rank."""
     rows = TABLE[spec.algorithm]
     finds_tree = spec.predecessors or len(spec.sources) > 1
-    key = (prepare, rows, spec.method, spec.dtype, finds_tree, shard.overflowed_itemsize)
+    on_host = shard.faster_on_host.get(spec.algorithm)
+    key = (prepare, rows, spec.method, spec.dtype, finds_tree, shard.overflowed_itemsize, on_host)
     ready: Prepared | None = shard.kept.get(key)
     # A search of another graph may have replaced the peer buffers, or lost them.
     if ready is not None and ready.peer_buffers is comm.peer_buffers:
@@ -73,16 +74,18 @@ def search(prepared: Prepared, shard: Shard, comm: Communicator, spec: Traversal
             dtype = prepared.dtype
             limit = prepared.limit(spec.limit)
             if spec.algorithm == "sssp":
-                found: Traversal = variant.run(shard, comm, starts, trace, dtype, limit, **how)
+                found: Traversal | None = variant.run(shard, comm, starts, trace, dtype, limit, **how)
             elif variant.translates and spec.predecessors:
                 found = variant.run(shard, comm, starts, trace, limit, translate=translate_results)
             else:
                 found = variant.run(shard, comm, starts, trace, limit, **how)
-            if dtype == spec.dtype or is_whole(shard, comm, found, spec.limit):
-                found.sources = found.sources or positions
-                return found
+            if found is not None:
+                if dtype == spec.dtype or is_whole(shard, comm, found, spec.limit):
+                    found.sources = found.sources or positions
+                    found.variant = variant.name
+                    return found
+                shard.overflowed_itemsize = dtype.itemsize
             del found  # perhaps a view of the peer buffers
-            shard.overflowed_itemsize = dtype.itemsize
             prepared = prepare(shard, comm, spec)
 
 

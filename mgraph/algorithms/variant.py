@@ -116,6 +116,7 @@ class Setting:
     arcs_per_vertex: float
     has_heavy_arcs: bool  # weights beyond the width of a bucket, so that sorting rows by weight pays
     failed: frozenset[str] = frozenset()  # needs that some rank could not make
+    faster_on_host: frozenset[str] = frozenset()  # algorithms that the CPU beside one GPU runs sooner
 
     @classmethod
     def of(cls, shard: Shard, comm: Communicator, method: str = "auto") -> Setting:
@@ -127,6 +128,7 @@ class Setting:
             has_persistent_kernels=isinstance(shard.backend, PersistentBackend),
             has_peer_memory=comm.may_reach,
             failed=frozenset(shard.kept.get(_FAILED, ())),
+            faster_on_host=frozenset(name for name, is_faster in shard.faster_on_host.items() if is_faster),
         )
 
     @classmethod
@@ -139,6 +141,7 @@ class Setting:
         has_persistent_kernels: bool,
         has_peer_memory: bool,
         failed: frozenset[str] = frozenset(),
+        faster_on_host: frozenset[str] = frozenset(),
     ) -> Setting:
         """Return the facts of a graph that is built, with those of its ranks given."""
         return cls(
@@ -152,6 +155,7 @@ class Setting:
             info.num_arcs / max(partition.num_positions, 1),
             wants_weight_sorted_rows(info),
             failed,
+            faster_on_host,
         )
 
     @classmethod
@@ -214,7 +218,8 @@ class Variant:
     bytes
         What it allocates beside the graph and these structures, on the fullest rank.
     run
-        The loop. A traversal: run(shard, comm, sources, trace, limit), with the dtype before the limit for sssp.
+        The loop. A traversal: run(shard, comm, sources, trace, limit), with the dtype before the limit for sssp. It
+        returns None where it has found out that another variant now applies.
     takes_user_ids
         Whether the sources are user ids, which the kernel looks up; else positions of vertices that have arcs.
     translates

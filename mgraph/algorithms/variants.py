@@ -12,6 +12,7 @@ from functools import partial
 
 import numpy as np
 
+from mgraph.algorithms.bfs.host import VARIANT as BFS_HOST
 from mgraph.algorithms.bfs.hybrid import VARIANT as BFS_HYBRID
 from mgraph.algorithms.bfs.multi_source import VARIANT as BFS_MULTI_SOURCE
 from mgraph.algorithms.bfs.persistent import VARIANT as BFS_PERSISTENT
@@ -25,6 +26,7 @@ from mgraph.algorithms.predecessors.sweep import VARIANT as PREDECESSORS_SWEEP
 from mgraph.algorithms.spanning_forest.filter_boruvka import PERSISTENT as FOREST_PERSISTENT
 from mgraph.algorithms.spanning_forest.filter_boruvka import VARIANT as FOREST_BORUVKA
 from mgraph.algorithms.sssp.delta_stepping import VARIANT as SSSP_DELTA_STEPPING
+from mgraph.algorithms.sssp.host import VARIANT as SSSP_HOST
 from mgraph.algorithms.sssp.hybrid import VARIANT as SSSP_HYBRID
 from mgraph.algorithms.sssp.near_far import VARIANT as SSSP_NEAR_FAR
 from mgraph.algorithms.sssp.persistent import VARIANT as SSSP_PERSISTENT
@@ -38,6 +40,7 @@ from mgraph.partition import Partition
 
 BFS = (
     BFS_PERSISTENT_MULTI_GPU,  # GPUs with access to each other's memory
+    BFS_HOST,  # one GPU, and a graph that the CPU searches sooner
     BFS_PERSISTENT,  # one GPU
     BFS_SWEEP,  # the compact layout, or on request
     BFS_HYBRID,  # one CPU rank
@@ -45,6 +48,7 @@ BFS = (
 )
 SSSP = (
     SSSP_PERSISTENT_MULTI_GPU,  # GPUs with access to each other's memory
+    SSSP_HOST,  # one GPU, and a graph that the CPU searches sooner
     SSSP_PERSISTENT,  # one GPU
     SSSP_SWEEP,  # the compact layout, or on request
     SSSP_HYBRID,  # one CPU rank

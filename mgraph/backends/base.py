@@ -182,13 +182,12 @@ class PersistentBackend(Backend):
         Polled by every wait in a persistent kernel; the wait ends when it is not 0.
     arrived
         The counter of the blocks that have arrived at the grid barrier.
-    rates
-        The memory rates of the device, None until mgraph/backends/rates_file.py has found them.
     """
 
     abort_word: Array
     arrived: Array
-    rates: Rates | None = None
+    rates: Rates | None = None  # memory rates of the device, once mgraph/backends/rates_file.py has found them
+    is_beside_host = True  # its times compare with those of the CPU cores, which may take over a search
     borrows_threads = True
 
     @abstractmethod

@@ -57,7 +57,7 @@ def traverse(
         assert found.sources is not None, "a search returns them"
         _refuse_overflow(shard, comm, spec, found)
         stats = store_traversal(rank, shard, key, spec, found.sources, found, trace)
-        parts.append({**stats, "variant": prepared.variant.name})
+        parts.append({**stats, "variant": found.variant})
         # Free the search's arrays before the next search; the stored result holds its own.
         del found
     return parts

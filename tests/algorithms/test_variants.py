@@ -95,7 +95,7 @@ def test_names_are_unique_and_the_last_variant_always_applies():
     assert select(TABLE["strong_components"], replace(GPU, **CPUS)).name == "strong_components.coloring"
     alone = replace(GPU, has_persistent_kernels=False)
     assert select(TABLE["strong_components"], alone).name == "strong_components.depth_first"
-    assert set(methods_of("bfs")) == {*METHODS, "persistent_multi_gpu", "persistent", "hybrid", "step"}
+    assert set(methods_of("bfs")) == {*METHODS, "persistent_multi_gpu", "host", "persistent", "hybrid", "step"}
 
 
 def emulated(num_ranks):

@@ -5,6 +5,9 @@ on the device at hand (common/cost_model.py). On a sparse graph, while frontiers
 each block expands its part of the frontier over many levels between two grid barriers. When few vertices are unreached
 they are listed, and later levels scan the list only: with all blocks or, if it is very short, with one.
 
+Where the levels are many and narrow, the CPU would be faster. A search of a graph of which that is not known goes so
+far as bytes go, or as far as TRIAL_LEVELS; its time decides (common/on_host.py).
+
 Levels of a persistent search, on one GPU or on several, are bytes first, except on graphs of few arcs a vertex: a
 quarter as many bytes are written, and sent to other ranks. Levels that bytes do not hold are searched again in full
 width, with which later searches of the graph then begin. The trace includes a search that is repeated.
@@ -31,6 +34,7 @@ from mgraph.algorithms.bfs.persistent_kernels import (
 from mgraph.algorithms.bfs.step import DEEP_DEGREE, GROWTH
 from mgraph.algorithms.common.control_block import ControlBlock
 from mgraph.algorithms.common.cost_model import bfs_costs
+from mgraph.algorithms.common.on_host import note_time
 from mgraph.algorithms.common.traversal import TRACE_RECORDS, Trace, Traversal
 from mgraph.algorithms.derived import DEVICE_RATES, FIRST_NEIGHBORS, IN_ROWS
 from mgraph.algorithms.variant import GraphSizes, Variant
@@ -45,6 +49,8 @@ from mgraph.types import LEVEL, NARROW_LEVEL, Array, unreached_of
 # A search with so many trace records, one per level, may not have reached all vertices.
 MAX_IN_BYTES = int(unreached_of(NARROW_LEVEL)) - 1
 assert MAX_IN_BYTES < TRACE_RECORDS, "every level that fits a byte has a trace record of its own"
+# Levels in full width of a search that finds out whether a graph is deep: about a millisecond on the GPU.
+TRIAL_LEVELS = 1 << 10
 # Degrees are uniform where the largest is at most so many times the mean.
 UNIFORM_DEGREE_RATIO = 4
 
@@ -56,16 +62,17 @@ def bfs_persistent(
     trace: Trace,
     depth_limit: int | None = None,
     translate: Callable[[Shard, Communicator, Array, Array], list[Array]] | None = None,
-) -> Traversal:
+) -> Traversal | None:
     """Find the levels and parents that step.py finds from `sources`, which are positions.
 
-    `translate` launches the translation of both into user ids before the host waits for the search.
+    Return None where it turns out that the host is faster. `translate` launches the translation of both into user ids
+    before the host waits for the search.
     """
     run = shard.backend
     assert isinstance(run, PersistentBackend), "the variant applies to no other"
     starts = sources if len(sources) == 1 else sorted(set(sources))
     source = starts[0] if starts else 0
-    for dtype, limit in level_dtypes(shard, depth_limit):
+    for dtype, limit in _attempts(shard, depth_limit):
         search = _search_from_one(shard, dtype) if len(starts) == 1 else _Search(shard, len(starts), dtype)
         search.control.give(starts, depth_limit=-1 if limit is None else limit, source=source)
         levels, parents, *_ = search.launch()
@@ -79,12 +86,29 @@ def bfs_persistent(
             run.arrived[:] = 0
             raise CommAborted("the search was aborted at a grid barrier")
         trace.end_phase()
-        trace.add_persistent(partial(_steps, search.control.records(num_records)))
-        if has_all_levels(shard, dtype, num_records, depth_limit):
+        records = search.control.records(num_records)
+        trace.add_persistent(partial(_steps, records))
+        # In bytes each level has a record of its own.
+        num_levels = _sum_of(records, "levels") if dtype == LEVEL and limit != depth_limit else num_records
+        if limit is None or limit == depth_limit or num_levels < limit:
             return Traversal(levels, parents, reached, reached_arcs, in_user_ids)
+        shard.exceeds_uint8_levels |= dtype == NARROW_LEVEL
+        if "bfs" not in shard.faster_on_host and note_time(shard, "bfs", _sum_of(records, "nanoseconds"), reached):
+            return None
         # Freed before the next search allocates its own.
         del levels, parents, in_user_ids
     raise AssertionError("levels of 32 bits are never too narrow")
+
+
+def _attempts(shard: Shard, depth_limit: int | None) -> list[tuple[np.dtype, int | None]]:
+    """Return the searches to make until one has all levels, each with its dtype and depth limit.
+
+    All but the last may be too short. The first of a graph is, if it may be deep: its time shows whether it is.
+    """
+    attempts = level_dtypes(shard, depth_limit)
+    if depth_limit is None and len(attempts) == 1 and "bfs" not in shard.faster_on_host:
+        attempts.insert(0, (LEVEL, TRIAL_LEVELS))
+    return attempts
 
 
 def level_dtypes(shard: Shard, depth_limit: int | None) -> list[tuple[np.dtype, int | None]]:
@@ -97,14 +121,6 @@ def level_dtypes(shard: Shard, depth_limit: int | None) -> list[tuple[np.dtype, 
 def may_exceed_uint8_levels(shard: Shard) -> bool:
     """Return whether so few arcs per vertex allow searches of many levels."""
     return shard.info.num_arcs <= DEEP_DEGREE * shard.partition.num_positions
-
-
-def has_all_levels(shard: Shard, dtype: np.dtype, num_records: int, depth_limit: int | None) -> bool:
-    """Return whether a search with so many trace records, one for each level, needs no wider dtype."""
-    if dtype == LEVEL or num_records < MAX_IN_BYTES or (depth_limit is not None and depth_limit <= MAX_IN_BYTES):
-        return True
-    shard.exceeds_uint8_levels = True
-    return False
 
 
 class _Search:
@@ -159,6 +175,11 @@ class _Search:
 @cached_on_shard
 def _search_from_one(shard: Shard, dtype: np.dtype) -> _Search:
     return _Search(shard, 1, dtype)
+
+
+def _sum_of(log: bytes, fact: str) -> int:
+    """Return the sum of a fact over the trace records."""
+    return int(np.frombuffer(log, np.int64).reshape(-1, len(RECORD))[:, RECORD.index(fact)].sum())
 
 
 def _steps(log: bytes) -> list[dict]:

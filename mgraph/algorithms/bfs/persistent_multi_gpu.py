@@ -21,7 +21,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mgraph.algorithms.bfs import persistent_kernels as one_gpu
-from mgraph.algorithms.bfs.persistent import has_all_levels, level_dtypes
+from mgraph.algorithms.bfs.persistent import level_dtypes
 from mgraph.algorithms.bfs.persistent_kernels import queue_capacity
 from mgraph.algorithms.bfs.persistent_multi_gpu_kernels import LAYOUT, METHODS, WORK, search_ranks
 from mgraph.algorithms.bfs.step import BETA, GROWTH
@@ -59,8 +59,9 @@ def bfs_multi_gpu(
         search = _search_from_one(shard, dtype) if len(users) == 1 else _search_from(shard, dtype, len(users))
         parameters = {"depth_limit": -1 if limit is None else limit}
         (levels, parents), (num_records, reached, reached_arcs), sources = search(comm, parameters, users, trace)
-        if has_all_levels(shard, dtype, num_records, depth_limit):
+        if limit is None or limit == depth_limit or num_records < limit:
             return Traversal(levels, parents, reached, reached_arcs, sources=sources)
+        shard.exceeds_uint8_levels = True
         # Freed before the next search allocates its own.
         del levels, parents
     raise AssertionError("levels of 32 bits are never too narrow")

@@ -159,6 +159,8 @@ class Traversal:
         The distances of all states, where every rank has them; valid until the next search.
     sources
         Positions of the sources of a search that was given user ids, with or without arcs.
+    variant
+        The name of the variant that found it, once it is returned.
     """
 
     distances: Array
@@ -169,3 +171,4 @@ class Traversal:
     num_beyond: int | None = None
     all_distances: Array | None = None
     sources: list[int] | None = None
+    variant: str = ""

@@ -1,0 +1,46 @@
+"""Breadth-first search of one GPU's graph by the CPU, over a copy of the rows in host memory.
+
+For deep graphs whose frontiers stay narrow: common/on_host.py says when.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from mgraph.algorithms.bfs.hybrid import bfs_hybrid
+from mgraph.algorithms.common.on_host import searches_on_host
+from mgraph.algorithms.common.traversal import Trace, Traversal
+from mgraph.algorithms.derived import HOST_COPY, IN_ROWS
+from mgraph.algorithms.variant import Variant
+from mgraph.comm.base import Communicator
+from mgraph.shard.host_copy import host_copy
+from mgraph.shard.shard import Shard
+
+
+def bfs_on_host(
+    shard: Shard,
+    comm: Communicator,
+    sources: list[int],
+    trace: Trace,
+    depth_limit: int | None = None,
+    until: Sequence[int] = (),
+) -> Traversal:
+    """Find the levels and parents that hybrid.py finds; return them on the GPU."""
+    found = bfs_hybrid(host_copy(shard), comm, sources, trace, depth_limit, until)
+    assert found.predecessors is not None, "this variant finds both"
+    to_device = shard.backend.to_device
+    levels = to_device(found.distances)
+    parents = to_device(found.predecessors)
+    return Traversal(levels, parents, found.num_reached, found.reached_arcs)
+
+
+VARIANT = Variant(
+    "bfs.host",
+    when="beside one GPU on the CPU, once a search has shown that its levels are too narrow for the GPU",
+    applies=partial(searches_on_host, "bfs"),
+    needs=(IN_ROWS, HOST_COPY),
+    bytes=lambda sizes: (4 + sizes.vertex) * sizes.owned,
+    run=bfs_on_host,
+    stops=True,
+)

@@ -1,0 +1,53 @@
+"""Find shortest paths of one GPU's graph by the CPU, over a copy of the rows in host memory.
+
+For deep graphs whose buckets stay small: common/on_host.py says when.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+
+from mgraph.algorithms.common.dtype_ladder import searched_bytes
+from mgraph.algorithms.common.on_host import searches_on_host
+from mgraph.algorithms.common.traversal import Trace, Traversal
+from mgraph.algorithms.derived import HOST_COPY
+from mgraph.algorithms.sssp.hybrid import sssp_hybrid
+from mgraph.algorithms.variant import GraphSizes, Variant
+from mgraph.comm.base import Communicator
+from mgraph.shard.host_copy import host_copy
+from mgraph.shard.shard import Shard
+
+
+def sssp_on_host(
+    shard: Shard,
+    comm: Communicator,
+    sources: list[int],
+    trace: Trace,
+    dtype: np.dtype,
+    cutoff: float | int | None = None,
+    until: Sequence[int] = (),
+) -> Traversal:
+    """Find the distances, and perhaps predecessors, that hybrid.py finds; return them on the GPU."""
+    found = sssp_hybrid(host_copy(shard), comm, sources, trace, dtype, cutoff, until)
+    to_device = shard.backend.to_device
+    parents = None if found.predecessors is None else to_device(found.predecessors)
+    return Traversal(to_device(found.distances), parents, found.num_reached, found.reached_arcs)
+
+
+def _bytes(sizes: GraphSizes) -> int:
+    """Return the bytes of distances and of predecessors, and of what finds these."""
+    return (searched_bytes(sizes, has_peer_buffers=False) + sizes.vertex + 9) * sizes.owned
+
+
+VARIANT = Variant(
+    "sssp.host",
+    when="beside one GPU on the CPU, once a search has shown that its buckets are too small for the GPU",
+    applies=partial(searches_on_host, "sssp"),
+    needs=(HOST_COPY,),
+    bytes=_bytes,
+    run=sssp_on_host,
+    stops=True,
+)

@@ -1,0 +1,145 @@
+"""Searches beside one GPU on the CPU: when they are chosen, and that their results are those of the GPU."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from emulator.backend import EmulatedBackend
+from hypothesis import given
+from strategies import graphs_and_sources, orders
+from tiers import examples
+from user_graphs import graph_of
+
+import mgraph as mg
+from mgraph.algorithms.bfs import persistent
+from mgraph.algorithms.common import on_host
+from mgraph.backends.host_memory import FreeMemory
+from mgraph.cluster.in_process import InProcessCluster
+from mgraph.shard import host_copy
+from mgraph.shard.host_copy import HostBackend
+
+DEPTH = 40
+
+
+class Device(EmulatedBackend):
+    """A GPU whose times count."""
+
+    is_beside_host = True
+
+
+@pytest.fixture
+def cluster():
+    with InProcessCluster(1, make_backend=Device) as made:
+        yield made
+
+
+@pytest.fixture
+def path(cluster):
+    """Return a path as deep as a few trials."""
+    ends = np.arange(DEPTH * 3)
+    with mg.from_edges(ends, ends + 1, (ends % 7).astype(np.uint8), cluster=cluster) as g:
+        yield g
+
+
+@pytest.fixture
+def costs(monkeypatch):
+    """Return a function that sets how long the host takes."""
+    monkeypatch.setattr(persistent, "TRIAL_LEVELS", DEPTH)
+    monkeypatch.setattr(on_host, "NS_PER_VERTEX", {"bfs": 0, "sssp": 0})
+    monkeypatch.setattr(on_host, "NS_PER_ARC", {"bfs": 0, "sssp": 0})
+
+    def set_cost(ns_per_call):
+        monkeypatch.setattr(on_host, "NS_PER_CALL", ns_per_call)
+
+    return set_cost
+
+
+def found(search, g, *args, **options):
+    """Return the variant, the methods of its supersteps, and the values."""
+    with search(g, *args, **options) as result:
+        steps = [step["method"] for step in result.stats.supersteps]
+        return result.stats.variant, steps, [column.to_numpy().tolist() for column in result.columns]
+
+
+def test_deep_graph_is_searched_on_the_host_from_its_first_search_on(path, costs):
+    costs(0)
+    _, _, expected = found(mg.bfs, path, 3, method="step")
+    variant, steps, values = found(mg.bfs, path, 3)
+    assert (variant, values) == ("bfs.host", expected)
+    # The trial of the GPU comes first, and only once.
+    assert {*steps} > {"serial"}
+    assert found(mg.bfs, path, 3) == ("bfs.host", ["serial"], expected)
+
+
+def test_deep_graph_that_the_gpu_searches_faster_stays_there(path, costs):
+    costs(10**12)
+    _, _, expected = found(mg.bfs, path, 3, method="step")
+    variant, trial_and_search, values = found(mg.bfs, path, 3)
+    assert (variant, values) == ("bfs.persistent", expected)
+    variant, steps, values = found(mg.bfs, path, 3)
+    assert (variant, values) == ("bfs.persistent", expected)
+    assert len(steps) < len(trial_and_search)
+
+
+def test_levels_beyond_bytes_are_a_trial_too(cluster, costs, monkeypatch):
+    costs(0)
+    # Cliques of nine: so many arcs a vertex that levels are bytes first.
+    pairs = np.array([(9 * c + u, 9 * c + v) for c in range(140) for u in range(9) for v in range(u)])
+    links = np.array([(9 * c, 9 * c + 17) for c in range(139)])
+    with mg.from_edges(np.concatenate([pairs, links]), cluster=cluster) as g:
+        _, _, expected = found(mg.bfs, g, 0, method="step")
+        assert found(mg.bfs, g, 0)[::2] == ("bfs.host", expected)
+
+
+def test_shortest_paths_are_found_on_the_host_once_a_search_was_slow(path, costs):
+    costs(0)
+    expected = found(mg.sssp, path, 3, method="near_far")[2]
+    assert found(mg.sssp, path, 3)[::2] == ("sssp.persistent", expected)
+    assert found(mg.sssp, path, 3)[::2] == ("sssp.host", expected)
+    costs(10**12)
+    # What an algorithm has learned is nothing to another.
+    assert found(mg.bfs, path, 3)[0] == "bfs.persistent"
+
+
+def test_method_names_the_host_and_the_gpu(path, costs):
+    costs(0)
+    for search in mg.bfs, mg.sssp:
+        name = search.__name__
+        expected = found(search, path, 3, method="host")
+        assert expected[0] == f"{name}.host"
+        for _ in range(2):
+            assert found(search, path, 3, method="persistent")[::2] == (f"{name}.persistent", expected[2])
+
+
+def test_host_without_the_memory_leaves_the_search_to_the_gpu(path, costs, monkeypatch):
+    costs(0)
+    _, _, expected = found(mg.bfs, path, 3, method="step")
+    monkeypatch.setattr(host_copy, "free_memory", lambda *_: FreeMemory(100))
+    for _ in range(2):
+        assert found(mg.bfs, path, 3)[::2] == ("bfs.persistent", expected)
+    with pytest.raises(mg.UsageError, match="could not be made here: host_copy"):
+        mg.bfs(path, 3, method="host")
+
+
+def test_search_on_the_host_ends_at_its_target(path, costs):
+    costs(0)
+    whole = found(mg.sssp, path, 3)[2]
+    for target in 9, 60:
+        assert mg.shortest_path(path, 3, target) == (whole[0][target], list(range(3, target + 1)))
+
+
+@examples(30)
+@given(graphs_and_sources(), orders)
+def test_results_equal_those_of_the_gpu(drawn, order):
+    case, sources = drawn
+    with InProcessCluster(1, make_backend=Device) as cluster, graph_of(case, cluster, order) as g:
+        for search in [mg.bfs, mg.sssp][: 1 + (g.info.weight_dtype is not None)]:
+            assert found(search, g, sources, method="host")[2] == found(search, g, sources, method="persistent")[2]
+
+
+def test_stopped_call_of_the_gpu_stops_the_cores():
+    device = Device()
+    host = HostBackend(device)
+    assert host.stopped is None
+    device.stopped = "the caller was interrupted"
+    assert host.stopped == "the caller was interrupted"
