@@ -19,13 +19,18 @@ NO_VERTEX = -9999
 def as_csr(csgraph: Any, *, directed: bool = True) -> Any:
     """Return a matrix as CSR in float64, by the rules of SciPy for what is an edge.
 
-    Entries of sparse matrices are edges, zeros among them; of dense ones all but zeros, infinities and NaN; of masked
-    ones all that are not masked, infinite or NaN. The arrays may be those of the argument: they must not be changed.
+    Entries of sparse matrices are edges, zeros among them but for those that fill blocks (BSR); of dense ones all but
+    zeros, infinities and NaN; of masked ones all that are not masked, infinite or NaN. The arrays may be those of the
+    argument: they must not be changed.
     """
     if not directed and issparse(csgraph) and csgraph.format == "csc":
         # A CSC is the CSR of its transpose, with the same undirected edges.
         csgraph = csgraph.T
-    if issparse(csgraph):
+    if issparse(csgraph) and csgraph.format == "bsr":
+        found = csgraph.tocsr(copy=True)
+        found.eliminate_zeros()  # as SciPy 1.18 does; older versions take them for edges
+        found = found.astype(np.float64, copy=False)
+    elif issparse(csgraph):
         found = csgraph.tocsr().astype(np.float64, copy=False)
     elif np.ma.isMaskedArray(csgraph):
         found = csgraph_from_masked(csgraph)

@@ -24,6 +24,14 @@ def test_zeros_are_edges_where_they_are_stored_and_no_edges_in_dense_matrices():
     assert csgraph.dijkstra(hidden, indices=0).tolist() == [0, 0, 4]
 
 
+def test_zeros_that_fill_blocks_are_no_edges():
+    pairs = np.kron(np.eye(2), [[0, 1], [1, 0]])
+    blocks = sp.bsr_array(pairs, blocksize=(4, 4))
+    assert blocks.nnz == 16
+    assert csgraph.connected_components(blocks)[1].tolist() == [0, 0, 1, 1]
+    assert blocks.nnz == 16
+
+
 def test_entries_of_one_place_are_added_by_conversions_and_are_parallel_edges_of_a_csr():
     twice = sp.coo_array(([2.0, 3.0], ([0, 0], [1, 1])), shape=(2, 2))
     assert csgraph.dijkstra(twice, indices=0).tolist() == [0, 5]

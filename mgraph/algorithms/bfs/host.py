@@ -5,14 +5,16 @@ For deep graphs whose frontiers stay narrow: common/on_host.py says when.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from functools import partial
 
 from mgraph.algorithms.bfs.hybrid import bfs_hybrid
-from mgraph.algorithms.common.on_host import searches_on_host
+from mgraph.algorithms.common.on_host import note_host_time, searches_on_host
 from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.derived import HOST_COPY, IN_ROWS
 from mgraph.algorithms.variant import Variant
+from mgraph.backends.compile_clock import CLOCK
 from mgraph.comm.base import Communicator
 from mgraph.shard.host_copy import host_copy
 from mgraph.shard.shard import Shard
@@ -27,11 +29,14 @@ def bfs_on_host(
     until: Sequence[int] = (),
 ) -> Traversal:
     """Find the levels and parents that hybrid.py finds; return them on the GPU."""
+    began = time.perf_counter() - CLOCK.seconds
     found = bfs_hybrid(host_copy(shard), comm, sources, trace, depth_limit, until)
-    assert found.predecessors is not None, "this variant finds both"
+    assert found.predecessors is not None, "hybrid.py finds both"
+    assert found.num_reached is not None, "and counts"
     to_device = shard.backend.to_device
     levels = to_device(found.distances)
     parents = to_device(found.predecessors)
+    note_host_time(shard, "bfs", time.perf_counter() - CLOCK.seconds - began, found.num_reached)
     return Traversal(levels, parents, found.num_reached, found.reached_arcs)
 
 

@@ -34,7 +34,7 @@ from mgraph.algorithms.bfs.persistent_kernels import (
 from mgraph.algorithms.bfs.step import DEEP_DEGREE, GROWTH
 from mgraph.algorithms.common.control_block import ControlBlock
 from mgraph.algorithms.common.cost_model import bfs_costs
-from mgraph.algorithms.common.on_host import note_time
+from mgraph.algorithms.common.on_host import note_gpu_time
 from mgraph.algorithms.common.traversal import TRACE_RECORDS, Trace, Traversal
 from mgraph.algorithms.derived import DEVICE_RATES, FIRST_NEIGHBORS, IN_ROWS
 from mgraph.algorithms.variant import GraphSizes, Variant
@@ -93,8 +93,8 @@ def bfs_persistent(
         if limit is None or limit == depth_limit or num_levels < limit:
             return Traversal(levels, parents, reached, reached_arcs, in_user_ids)
         shard.exceeds_uint8_levels |= dtype == NARROW_LEVEL
-        if "bfs" not in shard.faster_on_host and note_time(shard, "bfs", _sum_of(records, "nanoseconds"), reached):
-            return None
+        if "bfs" not in shard.faster_on_host and note_gpu_time(shard, "bfs", _sum_of(records, "nanoseconds"), reached):
+            return None  # from now on another variant applies
         # Freed before the next search allocates its own.
         del levels, parents, in_user_ids
     raise AssertionError("levels of 32 bits are never too narrow")

@@ -1,8 +1,9 @@
 """When the CPU searches a GPU's graph sooner than the GPU: where frontiers stay narrow for many levels.
 
 A persistent launch takes 0.65 us for a level of one vertex, and 1.3 us for a round of shortest paths; a core has then
-searched some 60 vertices. So the time of a search on the GPU is compared with that of the same on the host, as its
-vertices and arcs predict it. The rate is that of the shape, not of the root: it is known after one search.
+searched some 60 vertices. So the time that a search on the GPU takes for each vertex that it reaches is compared with
+what the host should take at best. If the host then turns out to be slower, as it is where memory lies far apart, the
+GPU has the graph for good: at most one search is slower than it had to be.
 """
 
 from __future__ import annotations
@@ -11,20 +12,31 @@ from mgraph.algorithms.variant import Setting
 from mgraph.backends.base import PersistentBackend
 from mgraph.shard.shard import Shard
 
-# Nanoseconds of one core for a vertex and for an arc: on an EPYC, by `bench/shapes.py` on paths, grids and cliques.
-NS_PER_VERTEX = {"bfs": 15.0, "sssp": 120.0}
-NS_PER_ARC = {"bfs": 2.0, "sssp": 5.0}
-# And for the call, with copies of the result to the GPU.
+# Nanoseconds of one core for a vertex and for an arc, at best: paths and cliques beside one H100.
+NS_PER_VERTEX = {"bfs": 12.0, "sssp": 15.0}
+NS_PER_ARC = {"bfs": 1.0, "sssp": 5.0}
+# And for the call, with copies of the result to the GPU. A shorter search on the GPU shows nothing.
 NS_PER_CALL = 200_000
+# The host is slower if it takes so many times the GPU's time.
+SLOWER = 1.1
 
 
-def note_time(shard: Shard, algorithm: str, nanoseconds: int, num_reached: int) -> bool:
-    """Note whether the host is faster than a search of the GPU was, which took so long to reach so many vertices."""
+def note_gpu_time(shard: Shard, algorithm: str, nanoseconds: int, num_reached: int) -> bool:
+    """Note how long a search of the GPU took to reach so many vertices; return whether the host should be faster."""
     assert isinstance(shard.backend, PersistentBackend), "no other is compared"
-    of_vertex = NS_PER_VERTEX[algorithm] + NS_PER_ARC[algorithm] * shard.info.mean_degree
-    is_faster = shard.backend.is_beside_host and nanoseconds > NS_PER_CALL + of_vertex * num_reached
-    shard.faster_on_host[algorithm] = is_faster
-    return is_faster
+    if algorithm not in shard.faster_on_host and nanoseconds > NS_PER_CALL:
+        of_vertex = NS_PER_VERTEX[algorithm] + NS_PER_ARC[algorithm] * shard.info.mean_degree
+        is_faster = shard.backend.is_beside_host and nanoseconds > NS_PER_CALL + of_vertex * num_reached
+        shard.faster_on_host[algorithm] = is_faster
+        shard.gpu_ns_per_vertex[algorithm] = nanoseconds / max(num_reached, 1)
+    return shard.faster_on_host.get(algorithm, False)
+
+
+def note_host_time(shard: Shard, algorithm: str, seconds: float, num_reached: int) -> None:
+    """Note how long a search of the host took to reach so many vertices: a faster GPU has the graph again."""
+    of_gpu = shard.gpu_ns_per_vertex.get(algorithm)
+    if of_gpu is not None and 1e9 * seconds > NS_PER_CALL + SLOWER * of_gpu * num_reached:
+        shard.faster_on_host[algorithm] = False
 
 
 def searches_on_host(algorithm: str, setting: Setting) -> bool:

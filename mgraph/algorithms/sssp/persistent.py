@@ -12,7 +12,7 @@ import numpy as np
 from mgraph.algorithms.common.control_block import word_of
 from mgraph.algorithms.common.cost_model import sssp_costs
 from mgraph.algorithms.common.dtype_ladder import searched_bytes
-from mgraph.algorithms.common.on_host import note_time
+from mgraph.algorithms.common.on_host import note_gpu_time
 from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.derived import DEVICE_RATES, WEIGHT_SORTED_ROWS
 from mgraph.algorithms.sssp.near_far import default_delta
@@ -70,7 +70,7 @@ def sssp_persistent(
     records = search.on_host[len(REPORT) :][: num_records * RECORD_WORDS].copy()
     trace.add_persistent(lambda: _rounds(started, records))
     if num_records:
-        note_time(shard, "sssp", int(records[-1]) - started, shard.num_owned)
+        note_gpu_time(shard, "sssp", int(records[-1]) - started, shard.num_owned)
     return Traversal(dist, None)
 
 

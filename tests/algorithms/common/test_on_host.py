@@ -43,15 +43,16 @@ def path(cluster):
 
 @pytest.fixture
 def costs(monkeypatch):
-    """Return a function that sets how long the host takes."""
+    """Return a function that sets what the host should take for a vertex, and whether it then takes longer."""
     monkeypatch.setattr(persistent, "TRIAL_LEVELS", DEPTH)
-    monkeypatch.setattr(on_host, "NS_PER_VERTEX", {"bfs": 0, "sssp": 0})
-    monkeypatch.setattr(on_host, "NS_PER_ARC", {"bfs": 0, "sssp": 0})
+    monkeypatch.setattr(on_host, "NS_PER_CALL", 0)
 
-    def set_cost(ns_per_call):
-        monkeypatch.setattr(on_host, "NS_PER_CALL", ns_per_call)
+    def set_costs(ns_per_vertex, *, slower=False):
+        monkeypatch.setattr(on_host, "NS_PER_VERTEX", dict.fromkeys(["bfs", "sssp"], ns_per_vertex))
+        monkeypatch.setattr(on_host, "NS_PER_ARC", dict.fromkeys(["bfs", "sssp"], 0))
+        monkeypatch.setattr(on_host, "SLOWER", 0 if slower else 10**12)
 
-    return set_cost
+    return set_costs
 
 
 def found(search, g, *args, **options):
@@ -79,6 +80,19 @@ def test_deep_graph_that_the_gpu_searches_faster_stays_there(path, costs):
     variant, steps, values = found(mg.bfs, path, 3)
     assert (variant, values) == ("bfs.persistent", expected)
     assert len(steps) < len(trial_and_search)
+
+
+def test_host_that_turns_out_to_be_slower_is_asked_once(path, costs):
+    for search in mg.bfs, mg.sssp:
+        name = search.__name__
+        costs(0)
+        found(search, path, 3)
+        expected = found(search, path, 3)
+        assert expected[0] == f"{name}.host"
+        costs(0, slower=True)
+        assert found(search, path, 3)[0] == f"{name}.host"
+        for _ in range(2):
+            assert found(search, path, 3)[::2] == (f"{name}.persistent", expected[2])
 
 
 def test_levels_beyond_bytes_are_a_trial_too(cluster, costs, monkeypatch):
