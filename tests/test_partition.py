@@ -114,7 +114,7 @@ def test_dtype_depends_on_the_padded_length():
 
 @pytest.mark.parametrize("partition", PARTITIONS, ids=describe)
 def test_no_rank_owns_what_is_no_position(partition):
-    """Not even in the padding behind its last state, for which there is no row."""
+    """Not even in the padding after its last state, for which there is no row."""
     n = partition.num_positions
     asked = [*range(min(n, 200)), *range(n, n + 200)]
     for rank in range(partition.num_ranks):

@@ -39,9 +39,9 @@ class Names(tuple[str, ...], Shared):
         made.c_name = c_name
         return made
 
-    def arranged(self, *, behind: int = 0, **values: Any) -> tuple[Any, ...]:
-        """Return one value for each name after the first `behind`, in the order of the names."""
-        names = self[behind:]
+    def arranged(self, *, after: int = 0, **values: Any) -> tuple[Any, ...]:
+        """Return one value for each name after the first `after`, in the order of the names."""
+        names = self[after:]
         if set(names) != values.keys():
             raise TypeError(f"{self.c_name}: {sorted(set(names) ^ values.keys())} are missing or unknown")
         return tuple(values[name] for name in names)

@@ -222,7 +222,7 @@ def progress(quiet: bool) -> Iterator[Callable[[str], None]]:
         heads: dict[str, Phase | None] = {}
 
         def show(line: str) -> None:
-            # "bfs 3 of 64" is printed once, as "bfs"; a bar has two steps behind it.
+            # "bfs 3 of 64" is printed once, as "bfs"; a bar has two steps after it.
             counted = re.fullmatch(r"(\S+) (\d+) of (\d+)", line)
             head = counted[1] if counted else line
             if head not in heads:

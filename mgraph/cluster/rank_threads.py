@@ -43,7 +43,7 @@ class RankThreads(LocalRanks):
         call = Call(self, function, of_ranks)
         try:
             self.items.put(call)
-            # Checked after the put: a call queued behind the `Closing` of `close` would never run.
+            # Checked after the put: a call queued after the `Closing` of `close` would never run.
             if self.is_closed:
                 raise ClusterError(CLOSED)
             wait_for(call.answered)

@@ -73,7 +73,7 @@ class Filler:
         """Read the input once, and append the edges in the buckets of this pass."""
         backend = self.backend
         shift = self.layout.bucket_shift
-        regions = [region for region in (self._behind_words(todo), self._in_buffer(todo)) if region[0] < region[1]]
+        regions = [region for region in (self._after_words(todo), self._in_buffer(todo)) if region[0] < region[1]]
         all_cursors = [
             backend.to_device(self.ends[first:last] - self.ends[first]) for first, last, _, _ in regions
         ]  # fmt: skip
@@ -104,7 +104,7 @@ class Filler:
         weights = None if self.weights is None else self.weights[: self._done]
         return Blocks(self.layout.shape, tiles[0], tiles[1], tiles[2], tiles[3], self.words[: self._done], weights)
 
-    def _behind_words(self, todo: Pass) -> tuple[int, int, Array, Array | None]:
+    def _after_words(self, todo: Pass) -> tuple[int, int, Array, Array | None]:
         """Return the region for the first buckets: the end of the unfilled words."""
         length = int(self.ends[todo.middle] - self.ends[todo.first])
         keys = self.words[len(self.words) - 2 * length :].view(np.int64)

@@ -74,7 +74,7 @@ def key_layout(shape: BlockShape, num_states: int, starts: range, num_edges: int
 
 @dataclass(frozen=True)
 class Pass:
-    """The buckets of one pass: keys of first .. middle are stored behind the words, of middle .. last in the buffer."""
+    """The buckets of one pass: keys of first .. middle are stored after the words, of middle .. last in the buffer."""
 
     first: int
     middle: int

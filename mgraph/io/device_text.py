@@ -123,7 +123,7 @@ def _parse_odd_lines(
 
 
 def _only_edges(backend: Backend, columns: list[Array], kinds: Array) -> list[Array]:
-    """Drop lines without an edge: mostly just the empty one behind the last line feed."""
+    """Drop lines without an edge: mostly just the empty one after the last line feed."""
     num_edges = total(backend, kinds == EDGE)
     if num_edges == len(kinds):
         return columns

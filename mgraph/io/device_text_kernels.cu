@@ -113,7 +113,7 @@ __device__ inline Number parse_number(const u8* text, i64 i, i64 end, const doub
   return number;
 }
 
-// Where the separator or the blank behind the field at i is, -1 if a byte is not plain.
+// Where the separator or the blank after the field at i is, -1 if a byte is not plain.
 __device__ inline i64 field_end(const u8* text, i64 i, i64 end, u8 separator) {
   for (; i < end && text[i] != separator && (separator || !is_blank(text[i], separator)); i++)
     if ((text[i] < ' ' && text[i] != '\t') || text[i] == '"') return -1;
@@ -154,8 +154,8 @@ __device__ inline u8 parse_plain_line(const u8* text, i64 begin, i64 end, i64 fi
     return i == end ? skipped : odd;
   }
   for (int field = 0; field < num_fields; field++) {
-    i64 behind = field_end(text, i, end, separator);
-    i64 stop = behind;
+    i64 after = field_end(text, i, end, separator);
+    i64 stop = after;
     while (stop > i && is_blank(text[stop - 1], separator)) stop--;
     if (stop <= i) return odd;
     if (field == source_field) {
@@ -168,8 +168,8 @@ __device__ inline u8 parse_plain_line(const u8* text, i64 begin, i64 end, i64 fi
                    (weight.is_whole && weight.value >= -max_whole && weight.value <= max_whole);
       if (!weight.is_certain || !exact) return odd;
     }
-    bool has_separator = separator && behind < end && field + 1 < num_fields;
-    i = after_blanks(text, behind + has_separator, end, separator);
+    bool has_separator = separator && after < end && field + 1 < num_fields;
+    i = after_blanks(text, after + has_separator, end, separator);
   }
   return i == end ? edge : odd;
 }

@@ -50,7 +50,7 @@ def after_blanks(text, i, end, separator):
 
 @inline
 def field_end(text, i, end, separator):
-    """Return where the separator or the blank behind the field at i is, -1 if a byte is not plain."""
+    """Return where the separator or the blank after the field at i is, -1 if a byte is not plain."""
     while i < end and text[i] != separator and (separator != 0 or not is_blank(text[i], separator)):
         if (text[i] < _SPACE and text[i] != _TAB) or text[i] == _QUOTE:
             return -1
@@ -100,8 +100,8 @@ def parse_plain_line(text, begin, end, fields):
             i += 1
         return SKIPPED if i == end else ODD, source, target, weight, is_float
     for field in range(num_fields):
-        behind = field_end(text, i, end, separator)
-        stop = behind
+        after = field_end(text, i, end, separator)
+        stop = after
         while stop > i and is_blank(text[stop - 1], separator):
             stop -= 1
         is_plain = stop > i
@@ -115,8 +115,8 @@ def parse_plain_line(text, begin, end, fields):
             is_plain = is_plain and (is_float or (number == INTEGER and abs(weight) <= _MAX_WHOLE))
         if not is_plain:
             return ODD, source, target, weight, is_float
-        has_separator = separator != 0 and behind < end and field + 1 < num_fields
-        i = after_blanks(text, behind + has_separator, end, separator)
+        has_separator = separator != 0 and after < end and field + 1 < num_fields
+        i = after_blanks(text, after + has_separator, end, separator)
     return EDGE if i == end else ODD, source, target, weight, is_float
 
 

@@ -38,7 +38,7 @@ _CLAIMED = np.uint32(CLAIMED)
 def pack_strings(lo, hi, text, offsets, first, packed, starts):
     """Write string i, bytes offsets[i] - first .. of the text, as a record at starts[i].
 
-    A record has at most 2 + length // 8 words, and so begins behind as many for the strings before.
+    A record has at most 2 + length // 8 words, and so begins after as many for the strings before.
     """
     for i in range(lo, hi):
         begin = offsets[i] - first
@@ -99,7 +99,7 @@ def insert_labels(lo, hi, packed, starts, seeds, words, num_slots, slots, sizes,
 
 @kernel()
 def append_labels(lo, hi, packed, starts, ends, codes, used, count, words, places, slots):
-    """Copy new labels behind `used` words and `count` labels; `ends` are the sums of their sizes."""
+    """Copy new labels after `used` words and `count` labels; `ends` are the sums of their sizes."""
     for i in range(lo, hi):
         before = np.int64(0)
         if i > 0:

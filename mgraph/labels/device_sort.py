@@ -78,7 +78,7 @@ def _ties(backend: Backend, order: Array, keys: Array, sides: Array | None) -> t
 
 
 def _numbered(backend: Backend, codes: Array, places: Array, words: Array) -> tuple[Array, Array]:
-    """Return the id of each code, and the length of each label behind its id."""
+    """Return the id of each code, and the length of each label after its id."""
     ids = backend.xp.empty(len(codes), vertex_dtype(len(codes)))
     lengths = backend.xp.zeros(len(codes) + 1, np.int64)
     number_labels[backend](0, len(codes), codes, places, words, ids, lengths)

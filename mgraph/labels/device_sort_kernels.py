@@ -81,7 +81,7 @@ def arrange(lo, hi, order, codes, at, sorted_codes):
 
 @kernel(id_t="ids")
 def number_labels(lo, hi, sorted_codes, places, words, ids, lengths):
-    """Give labels their ids, and write their lengths, each behind its id."""
+    """Give labels their ids, and write their lengths, each after its id."""
     for i in range(lo, hi):
         code = sorted_codes[i]
         ids[code] = i

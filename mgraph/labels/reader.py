@@ -41,7 +41,7 @@ class LabelReader:
     """Gives labels provisional codes while pieces of the input are read, and at last their ids.
 
     Every rank has one. `add` may be called by several threads at a time. On a GPU the labels are in its memory; those
-    for which it has no room are in host memory, with codes behind those of the GPU.
+    for which it has no room are in host memory, with codes after those of the GPU.
     """
 
     def __init__(self, backend: Backend, comm: Communicator) -> None:

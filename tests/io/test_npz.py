@@ -182,7 +182,7 @@ def test_big_endian_arrays_are_read(path, save):
 
 
 class Unseekable(io.RawIOBase):
-    """A stub of a pipe, on which zipfile writes sizes and CRCs behind each member instead of in its header."""
+    """A stub of a pipe, on which zipfile writes sizes and CRCs after each member instead of in its header."""
 
     def __init__(self, file):
         self.file = file

@@ -124,7 +124,7 @@ def _parameter_faults(function: Function) -> Iterator[str]:
         yield "no array is written: the last parameters are outputs"
     for p in parameters[first_output:]:
         if not p.is_output:
-            yield f"{p.name} is an input behind the output {parameters[first_output].name}"
+            yield f"{p.name} is an input after the output {parameters[first_output].name}"
     for p in parameters:
         if not p.is_array and p.type not in SCALARS:
             yield f"scalar {p.name} is {p.type}: scalars are {' or '.join(SCALARS)}"

@@ -60,7 +60,7 @@ def test_names_shared_with_a_kernel_have_one_order():
     names = Names("Report", "done num_records")
     assert names.c_text() == "enum Report { DONE, NUM_RECORDS, NUM_REPORTS };\n"
     assert names.arranged(num_records=2, done=1) == (1, 2)
-    assert names.arranged(behind=1, num_records=2) == (2,)
+    assert names.arranged(after=1, num_records=2) == (2,)
     with pytest.raises(TypeError, match="done"):
         names.arranged(num_records=2)
     with pytest.raises(TypeError, match="rows"):
@@ -213,9 +213,9 @@ def test_kernel_is_parsed():
         (
             "dist_t* dist, i64* count",
             "dist_t* dist, const i64* count",
-            "relax: count is an input behind the output dist",
+            "relax: count is an input after the output dist",
         ),
-        ("dist_t* dist, i64* count", "dist_t* dist, i64 count", "relax: count is an input behind the output dist"),
+        ("dist_t* dist, i64* count", "dist_t* dist, i64 count", "relax: count is an input after the output dist"),
         ("dist_t* dist, i64* count", "const dist_t* dist, i64 count", "relax: no array is written"),
         ("double limit", "float limit", "relax: scalar limit is float"),
         ("double limit", "u32 limit", "relax: scalar limit is u32"),

@@ -100,7 +100,7 @@ def test_zero_weights_do_not_make_cycles():
     assert chosen.tolist() == [2, 2, 2], "both have a predecessor that is truly nearer"
     case = ZOO["zero-cycle"]
     chosen = oracles.predecessors(case, oracles.sssp(case, [4]), [4], np.arange(7), weighted=True)
-    assert chosen.tolist() == [3, 0, 3, 4, 4, 1, 5], "1 is one hop behind both 0 and 2: the first wins"
+    assert chosen.tolist() == [3, 0, 3, 4, 4, 1, 5], "1 is one hop after both 0 and 2: the first wins"
     chosen = oracles.predecessors(case, oracles.sssp(case, [4]), [4], np.arange(7)[::-1], weighted=True)
     assert chosen.tolist() == [3, 2, 3, 4, 4, 1, 5], "and 2 wins where it comes first"
     case = ZOO["absorbed"]

@@ -116,7 +116,7 @@ CASES = [
     make_case("zero-triangle", 3, [(2, 0, 1), (2, 1, 1), (0, 1, 0)]),
     #  4 --1-- 3 --0-- 2 --0-- 1 --0-- 0 --0-- 3, and 5 --0-- 1, 6 --0-- 5: a cycle and a tail of zeros
     make_case("zero-cycle", 7, [(4, 3, 1), (3, 2, 0), (2, 1, 0), (1, 0, 0), (0, 3, 0), (5, 1, 0), (6, 5, 0)], np.int32),
-    #  every weight 0, on a clique and a path behind it: all distances 0, hops decide
+    #  every weight 0, on a clique and a path after it: all distances 0, hops decide
     make_case("all-zero", 8, [(u, v, 0) for u, v in [*_clique(range(4)), *_path(5, 3)]]),
     #  0 --2^24-- 1 --0.5-- 2 --0.5-- 3 --2^24-- 0,  2 --0.25-- 4: float32 absorbs the halves, float64 does not
     make_case("absorbed", 5, [(0, 1, 2**24), (1, 2, 0.5), (2, 3, 0.5), (3, 0, 2**24), (2, 4, 0.25)]),
@@ -196,4 +196,4 @@ def trailing_chains() -> GraphCase:
     for first, length in (500, 150), (513, 180):
         ends += [(5, first, length)] + [(v, v + 1, 2) for v in range(first, first + 12)]
         ends += [(9, v, 240) for v in range(first, first + 13)]
-    return make_case("chains behind leaves", 526, ends, np.uint8)
+    return make_case("chains after leaves", 526, ends, np.uint8)

@@ -53,7 +53,7 @@ def test_right_labels_pass_on_any_number_of_ranks(case, order):
         ([0, 0, 0, 0, 0, 5, 6], {3: (3, 1)}),
         # A vertex without arcs.
         ([0, 1, 0, 1, 1, 5, 0], {3: (1, 6)}),
-        # A cycle that is cut: what is behind it is not visited either.
+        # A cycle that is cut: what is after it is not visited either.
         ([0, 1, 2, 1, 1, 5, 6], {4: (6, 0)}),
         ([0, 1, 0, 3, 4, 5, 6], {4: (4, 1)}),
     ],

@@ -29,7 +29,7 @@ struct BufferHead {
   u32 aborted;   // the first block has seen the abort word
 };
 static_assert(sizeof(BufferHead) <= HEAD_BYTES,
-              "the search's part of a buffer begins behind its head");
+              "the search's part of a buffer begins after its head");
 // Polls of peer memory before a look at the abort word: host memory that all blocks of a rank read
 // at once is slower than a rank.
 constexpr u32 POLLS_PER_RANK_ABORT_CHECK = 4096;

@@ -81,7 +81,7 @@ def check(kernel: Kernel, case: Case, backend: Backend) -> None:
 def queues(**counts: tuple[str, ...]) -> Callable[[Arrays], Arrays]:
     """Sort queues, as their order may differ: counters_0=("found",) means counters[0] entries in `found`.
 
-    Entries of parallel arrays stay together. Entries behind the end of a queue must be unwritten.
+    Entries of parallel arrays stay together. Entries after the end of a queue must be unwritten.
     """
 
     def normal(result: Arrays) -> Arrays:
