@@ -76,7 +76,7 @@ def search(prepared: Prepared, shard: Shard, comm: Communicator, spec: Traversal
             if spec.algorithm == "sssp":
                 found: Traversal | None = variant.run(shard, comm, starts, trace, dtype, limit, **how)
             elif variant.translates and spec.predecessors:
-                found = variant.run(shard, comm, starts, trace, limit, translate=translate_results)
+                found = variant.run(shard, comm, starts, trace, limit, translate=translate_results, **how)
             else:
                 found = variant.run(shard, comm, starts, trace, limit, **how)
             if found is not None:

@@ -225,7 +225,8 @@ class Variant:
     translates
         Whether `run` takes `translate`, which launches the translation to user ids right after the search.
     stops
-        Whether `run` takes `until`, positions of vertices with arcs, and ends once all of them are settled.
+        Whether `run` takes `until`, positions of vertices with arcs, and ends once all of them are settled; persistent
+        variants may go on if there are several.
     """
 
     name: str

@@ -55,8 +55,8 @@ def shortest_path(g: Graph, source: int | str, target: int | str, *, weighted: b
 
     Notes
     -----
-    Loops that the host steps end early: they run on CPUs, and on GPUs without peer memory. On one GPU, and on GPUs with
-    peer memory, a search is one launch, which goes on to its end. Docs: paths.md.
+    The search ends after the level of the target, or after its bucket of distances. In the compact layout it goes on
+    to its end. Docs: paths.md.
 
     Examples
     --------
@@ -82,7 +82,8 @@ def shortest_paths(
 ) -> list[Path]:
     """Find a shortest path for each pair of a source and a target.
 
-    Pairs with the same source share a search, which ends once all of its targets are settled.
+    Pairs with the same source share a search, which ends once all of its targets are settled; on GPUs with persistent
+    kernels only if there is one target.
 
     Parameters
     ----------

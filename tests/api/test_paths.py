@@ -90,9 +90,9 @@ def test_searches_of_one_rank_and_of_several_end_early(clusters):
                 assert (path.distance, path.vertices) == (whole.distances[target], whole.path_to(target))
 
 
-def test_loops_of_steps_take_targets_and_others_run_to_the_end():
-    stopping = {row.name for rows in (TABLE["bfs"], TABLE["sssp"]) for row in rows if row.stops}
-    assert stopping == {"bfs.hybrid", "bfs.step", "sssp.hybrid", "sssp.delta_stepping", "sssp.near_far"}
+def test_all_loops_but_sweeps_take_targets():
+    running_on = {row.name for rows in (TABLE["bfs"], TABLE["sssp"]) for row in rows if not row.stops}
+    assert running_on == {"bfs.sweep", "sssp.sweep"}
 
 
 def test_float32_targets_at_a_rounded_bound_are_settled(clusters):
@@ -127,7 +127,7 @@ def emulated_program(_, comm, case, order, specs):
 @pytest.mark.parametrize("method", ["frontier", "step"])
 @pytest.mark.parametrize("order", ORDERS)
 def test_emulated_searches_find_the_same_paths(order, method):
-    for case in (ZOO["grid"], random_case(1, num_vertices=150)):
+    for case in (ZOO["grid"], ZOO["isolated"], random_case(1, num_vertices=150)):
         sources, targets = (ends.tolist() for ends in pairs_of(case, count=4))
 
         def specs(shard, sources=sources, targets=targets):

@@ -110,6 +110,9 @@ def test_measures_on_gpus_equal_the_oracles(cluster, case, order):
             np.testing.assert_array_equal(mg.bfs(back, 0).distances, oracles.bfs(turned, [0]))
         for target in range(0, case.num_vertices, 1 + case.num_vertices // 4):
             assert mg.shortest_path(g, 0, target, weighted=False).distance == wanted[target]
+            if case.weights is not None:
+                path = mg.shortest_path(g, 0, target)
+                assert path.distance == oracles.sssp(case, [0])[target]
         with mg.largest_component(g) as part:
             kept = np.flatnonzero(labels == np.bincount(labels).argmax())
             assert part.labels.to_numpy().tolist() == kept.tolist()

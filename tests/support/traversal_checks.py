@@ -1,4 +1,4 @@
-"""Compare results of bfs and sssp with the oracles'."""
+"""Compare results of bfs and sssp with the oracles', whole or up to a target."""
 
 from __future__ import annotations
 
@@ -32,3 +32,13 @@ def check_traversal(result, case, sources, order, limit=None):
         np.testing.assert_array_equal(result.nearest_source, roots)
     else:
         assert result.nearest_source is None
+
+
+def check_settled(found, whole, target):
+    """Compare distances of a search that ends at a target: as near ones are whole, farther ones whole or unreached."""
+    none = np.inf if whole.dtype.kind == "f" else -1
+    if whole[target] == none:
+        np.testing.assert_array_equal(found, whole)
+    near = (whole != none) & (whole <= whole[target])
+    np.testing.assert_array_equal(found[near], whole[near])
+    assert ((found == whole) | (found == none)).all()

@@ -15,7 +15,7 @@ width, with which later searches of the graph then begin. The trace includes a s
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
@@ -35,7 +35,7 @@ from mgraph.algorithms.bfs.step import DEEP_DEGREE, GROWTH
 from mgraph.algorithms.common.control_block import ControlBlock
 from mgraph.algorithms.common.cost_model import bfs_costs
 from mgraph.algorithms.common.on_host import note_gpu_time
-from mgraph.algorithms.common.traversal import TRACE_RECORDS, Trace, Traversal
+from mgraph.algorithms.common.traversal import TRACE_RECORDS, Trace, Traversal, only_target
 from mgraph.algorithms.derived import DEVICE_RATES, FIRST_NEIGHBORS, IN_ROWS
 from mgraph.algorithms.variant import GraphSizes, Variant
 from mgraph.backends.base import Allocated, PersistentBackend
@@ -62,19 +62,21 @@ def bfs_persistent(
     trace: Trace,
     depth_limit: int | None = None,
     translate: Callable[[Shard, Communicator, Array, Array], list[Array]] | None = None,
+    until: Sequence[int] = (),
 ) -> Traversal | None:
     """Find the levels and parents that step.py finds from `sources`, which are positions.
 
     Return None where it turns out that the host is faster. `translate` launches the translation of both into user ids
-    before the host waits for the search.
+    before the host waits for the search. With one position `until`, only up to its level, or a little farther.
     """
     run = shard.backend
     assert isinstance(run, PersistentBackend), "the variant applies to no other"
     starts = sources if len(sources) == 1 else sorted(set(sources))
     source = starts[0] if starts else 0
+    target = only_target(until)
     for dtype, limit in _attempts(shard, depth_limit):
         search = _search_from_one(shard, dtype) if len(starts) == 1 else _Search(shard, len(starts), dtype)
-        search.control.give(starts, depth_limit=-1 if limit is None else limit, source=source)
+        search.control.give(starts, depth_limit=-1 if limit is None else limit, source=source, target=target)
         levels, parents, *_ = search.launch()
         wait = run.marked()
         try:
@@ -210,4 +212,5 @@ VARIANT = Variant(
     bytes=_bytes,
     run=bfs_persistent,
     translates=True,
+    stops=True,
 )

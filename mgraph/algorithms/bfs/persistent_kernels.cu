@@ -46,7 +46,7 @@ struct PersistentBfs : BfsSteps {
     if (pushed_first) arcs_before = scanned = arcs;
     if (pushed_first || !single_source) finish_level();
     if (pushed_first) trace(PUSH, 1, scanned, 1);
-    while (count && level != parameter(DEPTH_LIMIT)) {
+    while (count && level != parameter(DEPTH_LIMIT) && !is_target_visited()) {
       i64 frontier = count;
       pulling = has_list || pull_pays(arcs_before);
       if (!(pulling ? pull_level() : push_level())) return;
@@ -165,7 +165,7 @@ struct PersistentBfs : BfsSteps {
     }
     __syncthreads();
     for (i64 before = reached, arcs_before = reached_arcs;
-         count && level != parameter(DEPTH_LIMIT);) {
+         count && level != parameter(DEPTH_LIMIT) && !is_target_in_level();) {
       i64 frontier = count;
       dist_t near[THREAD_ROWS];
       for (int k = 0; k < THREAD_ROWS; k++) near[k] = open[k] ? load_relaxed(&levels[first[k]]) : 0;

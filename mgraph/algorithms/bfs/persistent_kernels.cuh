@@ -237,6 +237,18 @@ struct BfsState : Work<BfsState> {
     level++;
   }
 
+  // Whether the target has a level, after a level: no thread writes visited() in the next one.
+  __device__ bool is_target_visited() {
+    i64 target = parameter(TARGET);
+    return target >= 0 && test_bit(visited(), target);
+  }
+  // The same in one block, which marks levels alone. Race: threads may be in the next level
+  // already, and store that one: all threads find the same.
+  __device__ bool is_target_in_level() {
+    i64 target = parameter(TARGET);
+    return target >= 0 && load_relaxed(&levels[target]) <= level;
+  }
+
   // Words that a warp processes at once, in `times` rounds: few enough that all warps have work,
   // enough that all lanes do.
   __device__ i64 run_of_words(i64 least, i64 most, i64 times = 2) {

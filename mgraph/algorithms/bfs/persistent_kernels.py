@@ -9,9 +9,10 @@ from __future__ import annotations
 from mgraph.backends.kernel import persistent
 from mgraph.backends.shared_names import Constants, ControlLayout, Names, WorkArea
 
+# `depth_limit` and `target`, at whose level the search ends, are -1 where there are none.
 LAUNCH_PARAMETERS = Names(
     "Parameter",
-    "depth_limit source num_arcs num_sources capacity trace_records growth uniform_degree degree_one_from parts",
+    "depth_limit source target num_arcs num_sources capacity trace_records growth uniform_degree degree_one_from parts",
 )
 # Costs by which the way to do a level is chosen, in femtoseconds (algorithms/common/cost_model.py): a phase, an arc
 # pushed to a queue, an arc proposed to parents, a vertex found so, a vertex passed over, a vertex of which a pull
@@ -19,7 +20,7 @@ LAUNCH_PARAMETERS = Names(
 COSTS = Names("Cost", "phase queueing proposing settling passing opening scanning")
 REPORT = Names("Report", "done num_records reached reached_arcs")
 RECORD = ("method", "frontier", "arcs", "nanoseconds", "levels")
-LAYOUT = ControlLayout(LAUNCH_PARAMETERS, COSTS, own="depth_limit source", report=REPORT, record=RECORD)
+LAYOUT = ControlLayout(LAUNCH_PARAMETERS, COSTS, own="depth_limit source target", report=REPORT, record=RECORD)
 METHODS = Names("Method", "push pull walk")
 # What blocks count in a phase: COUNT, ARCS and SCANNED are summed over threads first. Counters rotate over three
 # phases.

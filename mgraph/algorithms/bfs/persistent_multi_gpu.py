@@ -25,7 +25,7 @@ from mgraph.algorithms.bfs.persistent import level_dtypes
 from mgraph.algorithms.bfs.persistent_kernels import queue_capacity
 from mgraph.algorithms.bfs.persistent_multi_gpu_kernels import LAYOUT, METHODS, WORK, search_ranks
 from mgraph.algorithms.bfs.step import BETA, GROWTH
-from mgraph.algorithms.common.multi_gpu_search import MultiGpuSearch
+from mgraph.algorithms.common.multi_gpu_search import MultiGpuSearch, target_state
 from mgraph.algorithms.common.traversal import TRACE_RECORDS, Trace, Traversal
 from mgraph.algorithms.derived import FIRST_NEIGHBORS, IN_ROWS
 from mgraph.algorithms.variant import Derived, GraphSizes, Variant
@@ -51,13 +51,21 @@ def require_bfs_buffers(shard: Shard, comm: Communicator) -> bool:
 
 
 def bfs_multi_gpu(
-    shard: Shard, comm: Communicator, users: Sequence[int], trace: Trace, depth_limit: int | None = None
+    shard: Shard,
+    comm: Communicator,
+    users: Sequence[int],
+    trace: Trace,
+    depth_limit: int | None = None,
+    until: Sequence[int] = (),
 ) -> Traversal:
-    """Find the levels and parents that step.py finds, from distinct user ids."""
+    """Find the levels and parents that step.py finds, from distinct user ids.
+
+    With one position `until`, only up to its level.
+    """
     assert comm.size == shard.partition.num_ranks, "the kernel is compiled for so many"
     for dtype, limit in level_dtypes(shard, depth_limit):
         search = _search_from_one(shard, dtype) if len(users) == 1 else _search_from(shard, dtype, len(users))
-        parameters = {"depth_limit": -1 if limit is None else limit}
+        parameters = {"depth_limit": -1 if limit is None else limit, "target": target_state(shard.partition, until)}
         (levels, parents), (num_records, reached, reached_arcs), sources = search(comm, parameters, users, trace)
         if limit is None or limit == depth_limit or num_records < limit:
             return Traversal(levels, parents, reached, reached_arcs, sources=sources)
@@ -153,4 +161,5 @@ VARIANT = Variant(
     bytes=_bytes,
     run=bfs_multi_gpu,
     takes_user_ids=True,
+    stops=True,
 )

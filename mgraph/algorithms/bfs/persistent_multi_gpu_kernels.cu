@@ -41,7 +41,7 @@ struct MultiGpuBfs : MultiGpuPush {
     }
     if (!sync_ranks()) return;
     finish_level();
-    while (count && level != parameter(DEPTH_LIMIT)) {
+    while (count && level != parameter(DEPTH_LIMIT) && !is_target_reached()) {
       i64 frontier = count;
       pulling = listed || pull_pays();
       if (!search_level()) return;
@@ -163,6 +163,14 @@ struct MultiGpuBfs : MultiGpuPush {
   }
 
   // ---- a level ---------------------------------------------------------------------------------
+  // Whether the target was reached in the level that has ended: each way to do a level marks what
+  // it reaches in the copies of all ranks that are current behind its barrier. Race: before the
+  // next barrier owners may write their slices into these copies again, with the same bit for the
+  // target: the search has ended if it is set, else the owner lacks it too.
+  __device__ bool is_target_reached() const {
+    i64 target = parameter(TARGET);
+    return target >= 0 && load_relaxed(current_copy() + (target >> 5)) >> (target & 31) & 1;
+  }
   // As _pull_pays in algorithms/bfs/step.py, with cheaper scans. A frontier that may exceed the
   // queue is pulled, and so are the last vertices when they may be listed.
   __device__ bool pull_pays() const {

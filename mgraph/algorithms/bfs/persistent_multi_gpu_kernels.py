@@ -9,16 +9,17 @@ from __future__ import annotations
 from mgraph.backends.kernel import persistent
 from mgraph.backends.shared_names import Constants, ControlLayout, Names, Offsets, WorkArea
 
-# `found` is written by the kernel once it has translated the sources itself.
+# `found` is written by the kernel once it has translated the sources itself; `target`, at whose level the search ends,
+# is a state index, or -1.
 LAUNCH_PARAMETERS = Names(
     "Parameter",
-    "depth_limit found num_sources stride multiplier first num_owned num_positions num_arcs last_arc degree_one_from "
-    "num_hubs capacity inbox beta growth first_user num_users trace_records",
+    "depth_limit found target num_sources stride multiplier first num_owned num_positions num_arcs last_arc "
+    "degree_one_from num_hubs capacity inbox beta growth first_user num_users trace_records",
 )
 METHODS = Names("Method", "push pull")
 REPORT = Names("Report", "done num_records reached reached_arcs")
 RECORD = ("method", "frontier", "arcs", "nanoseconds", "bytes")
-LAYOUT = ControlLayout(LAUNCH_PARAMETERS, own="depth_limit found", report=REPORT, record=RECORD)
+LAYOUT = ControlLayout(LAUNCH_PARAMETERS, own="depth_limit found target", report=REPORT, record=RECORD)
 # Of the queue and of deferred candidates there are two counters, for alternating levels, and of runs of words.
 COUNTERS = Offsets(queue_counters=2, list_counter=1, run_counters=2, deferred_counters=2)
 # At most so many blocks of a rank send candidates.

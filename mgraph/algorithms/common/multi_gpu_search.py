@@ -15,18 +15,25 @@ from typing import Any
 import numpy as np
 
 from mgraph.algorithms.common.control_block import ControlBlock
-from mgraph.algorithms.common.traversal import TRACE_RECORDS, Trace
+from mgraph.algorithms.common.traversal import TRACE_RECORDS, Trace, only_target
 from mgraph.backends.base import BOUND_PEER_BUFFERS, PersistentBackend
 from mgraph.backends.kernel import Kernel
 from mgraph.backends.shared_names import ControlLayout
 from mgraph.comm.base import Communicator
 from mgraph.comm.peer_memory import require_done, wait_for_ranks
+from mgraph.partition import Partition
 from mgraph.shard.shard import Shard
 from mgraph.shard.user_ids import positions_of
 from mgraph.types import Array
 
 # backends/device/ranks.cuh: a barrier translates four sources; more are translated sooner by one NCCL reduction.
 MAX_SHARED_SOURCES = 64
+
+
+def target_state(partition: Partition, until: Sequence[int]) -> int:
+    """Return the state that ends a search: -1 for none or several."""
+    target = only_target(until)
+    return target if target < 0 else int(partition.state(target))
 
 
 class MultiGpuSearch:

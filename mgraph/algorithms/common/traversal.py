@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
@@ -15,6 +15,11 @@ from mgraph.types import Array
 
 # Supersteps of a launch that have a trace record each; later ones are accumulated in the last.
 TRACE_RECORDS = 1 << 12
+
+
+def only_target(until: Sequence[int]) -> int:
+    """Return the position that ends a persistent search: -1 for none or several."""
+    return until[0] if len({*until}) == 1 else -1
 
 
 @dataclass

@@ -7,15 +7,17 @@ microseconds.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from mgraph.algorithms.common.control_block import word_of
 from mgraph.algorithms.common.cost_model import sssp_costs
 from mgraph.algorithms.common.dtype_ladder import searched_bytes
 from mgraph.algorithms.common.on_host import note_gpu_time
-from mgraph.algorithms.common.traversal import Trace, Traversal
+from mgraph.algorithms.common.traversal import Trace, Traversal, only_target
 from mgraph.algorithms.derived import DEVICE_RATES, WEIGHT_SORTED_ROWS
-from mgraph.algorithms.sssp.near_far import default_delta
+from mgraph.algorithms.sssp.near_far import default_delta, drop_unsettled
 from mgraph.algorithms.sssp.persistent_kernels import (
     COUNTERS,
     HUB_BYTES,
@@ -53,23 +55,28 @@ def sssp_persistent(
     trace: Trace,
     dtype: np.dtype,
     cutoff: float | int | None = None,
-    delta: float | int | None = None,
+    until: Sequence[int] = (),
 ) -> Traversal:
-    """Find distances in `dtype` from positions `sources`; predecessors are found afterwards."""
+    """Find distances in `dtype` from positions `sources`; predecessors are found afterwards.
+
+    With one position `until`, only up to its bucket.
+    """
     assert comm.size == 1, "one rank alone runs in one launch"
     run = shard.backend
     if not shard.num_owned:
         return Traversal(run.xp.empty(0, dtype), None)
-    search = _prepare_search(shard, dtype, delta, shard.weight_sorted_rows is not None)
+    search = _prepare_search(shard, dtype, shard.weight_sorted_rows is not None)
     search.on_host[0] = 0
-    dist, *_ = search.launch(run.to_device(search.counters(sources, cutoff)))
+    dist, *_ = search.launch(run.to_device(search.counters(sources, cutoff, until)))
     run.synchronize()
-    done, num_records, started = search.on_host[: len(REPORT)].tolist()
+    done, num_records, started, _ = search.on_host[: len(REPORT)].tolist()
     if not done:
         raise CommAborted("the search was aborted at a grid barrier")
     records = search.on_host[len(REPORT) :][: num_records * RECORD_WORDS].copy()
     trace.add_persistent(lambda: _rounds(started, records))
-    if num_records:
+    if until:
+        drop_unsettled(dist, search.settled)
+    elif num_records and cutoff is None:
         note_gpu_time(shard, "sssp", int(records[-1]) - started, shard.num_owned)
     return Traversal(dist, None)
 
@@ -81,7 +88,7 @@ class _Search:
     kernel's report is `on_host`.
     """
 
-    def __init__(self, shard: Shard, dtype: np.dtype, delta: float | int | None) -> None:
+    def __init__(self, shard: Shard, dtype: np.dtype) -> None:
         run = shard.backend
         assert isinstance(run, PersistentBackend), "the variant applies to no other"
         num = shard.num_owned
@@ -89,11 +96,12 @@ class _Search:
         has_hubs = info.order == "degree"
         weight_sorted = shard.weight_sorted_rows is not None
         rows = shard.weight_sorted_rows or shard.rows
-        width = delta or default_delta(shard, dtype, DELTA_PERSISTENT if has_hubs else DELTA_EVEN)
+        width = default_delta(shard, dtype, DELTA_PERSISTENT if has_hubs else DELTA_EVEN)
         parameters = LAUNCH_PARAMETERS.arranged(
             cutoff=0,
             delta=word_of(width, dtype),
             num_sources=0,
+            target=0,
             hubs=min(num, HUB_BYTES // dtype.itemsize) if has_hubs else 0,
             pulls=not info.directed,
             scale=word_of(class_scale(info), np.dtype(np.float64)),
@@ -113,23 +121,31 @@ class _Search:
             Allocated(log, np.dtype(np.int64)), words,
         )  # fmt: skip
 
-    def counters(self, sources: list[int], cutoff: float | int | None) -> np.ndarray:
+    def counters(self, sources: list[int], cutoff: float | int | None, until: Sequence[int]) -> np.ndarray:
         """Return the counters of one search, with the launch parameters and the sources in them."""
         starts = np.array(sorted(set(sources)), np.int64)
         counters = np.concatenate([self._shared, starts])
         farthest = unreached_of(self._dtype) if cutoff is None else cutoff
         counters[LAUNCH_PARAMETERS.index("cutoff")] = word_of(farthest, self._dtype)
         counters[LAUNCH_PARAMETERS.index("num_sources")] = len(starts)
+        counters[LAUNCH_PARAMETERS.index("target")] = only_target(until)
         return counters
+
+    @property
+    def settled(self) -> float | int:
+        """The bound below which the search has settled all distances."""
+        at = REPORT.index("settled")
+        settled: float | int = self.on_host[at : at + 1].view(self._dtype)[0].item()
+        return settled
 
 
 @cached_on_shard
-def _prepare_search(shard: Shard, dtype: np.dtype, delta: float | int | None, weight_sorted: bool) -> _Search:
+def _prepare_search(shard: Shard, dtype: np.dtype, weight_sorted: bool) -> _Search:
     """Return the prepared search.
 
     `weight_sorted` is part of the key: weight-sorted rows may be added later.
     """
-    return _Search(shard, dtype, delta)
+    return _Search(shard, dtype)
 
 
 def _rounds(started: int, log: np.ndarray) -> list[dict]:
@@ -159,4 +175,5 @@ VARIANT = Variant(
     wants=(WEIGHT_SORTED_ROWS,),
     bytes=_bytes,
     run=sssp_persistent,
+    stops=True,
 )

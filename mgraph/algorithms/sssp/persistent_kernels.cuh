@@ -86,6 +86,7 @@ struct SsspBlock {
   i64 bucket_row_arcs,
       settled_row_arcs;  // rows' arcs of this bucket, repeats included; of all settled
   dist_t lowest, lowest_waiting, cutoff, delta;
+  const dist_t* target;  // distance of the target; null if there is none
 };
 
 // A lane's arcs to relax: out of u, at distance `from`, or, pulled, into it.
@@ -213,6 +214,13 @@ template <class Rows> struct SsspSearch : Rows {
     while (keeps_far && staged_later.length >= min_length && staged_later.length) flush_later();
   }
 
+  // Whether the target is settled, where near is empty: then all below the bound is, and the search
+  // may end. Race: blocks may be in the next bucket already, and lower distances that others read
+  // here. No distance below the bound falls any more, and none falls below it: all threads find the
+  // same.
+  __device__ inline bool is_target_settled() {
+    return block->target && load_relaxed(block->target) < bound;
+  }
   // Begin the next bucket: no vertex is known to wait.
   __device__ inline void begin_bucket() {
     lowest = top_of<dist_t>::value();

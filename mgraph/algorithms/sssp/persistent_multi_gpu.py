@@ -15,7 +15,7 @@ import numpy as np
 
 from mgraph.algorithms.common.control_block import word_of
 from mgraph.algorithms.common.dtype_ladder import first_dtypes, nearest_beyond, searched_bytes
-from mgraph.algorithms.common.multi_gpu_search import MultiGpuSearch
+from mgraph.algorithms.common.multi_gpu_search import MultiGpuSearch, target_state
 from mgraph.algorithms.common.traversal import TRACE_RECORDS, Trace, Traversal
 from mgraph.algorithms.derived import WEIGHT_SORTED_ROWS
 from mgraph.algorithms.sssp import persistent_multi_gpu_kernels as kernel
@@ -58,9 +58,12 @@ def sssp_multi_gpu(
     trace: Trace,
     dtype: np.dtype,
     cutoff: float | int | None = None,
-    delta: float | int | None = None,
+    until: Sequence[int] = (),
 ) -> Traversal:
-    """Find distances in `dtype` from sources, distinct user ids; predecessors are found afterwards."""
+    """Find distances in `dtype` from sources, distinct user ids; predecessors are found afterwards.
+
+    With one position `until`, only up to its bucket.
+    """
     has_light = shard.weight_sorted_rows is not None
     search = (
         _prepare_search_from_one(shard, dtype, has_light)
@@ -68,8 +71,11 @@ def sssp_multi_gpu(
         else _prepare_search(shard, dtype, len(users))
     )
     farthest = unreached_of(dtype) if cutoff is None else cutoff
-    width = narrow_delta(shard, dtype) if delta is None else delta
-    parameters = {"cutoff": word_of(farthest, dtype), "delta": word_of(width, dtype)}
+    parameters = {
+        "cutoff": word_of(farthest, dtype),
+        "delta": word_of(narrow_delta(shard, dtype), dtype),
+        "target": target_state(shard.partition, until),
+    }
     (dist, _), (_, num_beyond, has_all), sources = search(comm, parameters, users, trace)
     _, first, last = _parts(shard.partition, dtype.itemsize)
     assert comm.peer_buffers is not None, "require_sssp_buffers() comes first"
@@ -184,4 +190,5 @@ VARIANT = Variant(
     bytes=_bytes,
     run=sssp_multi_gpu,
     takes_user_ids=True,
+    stops=True,
 )

@@ -33,6 +33,7 @@ struct MultiGpuSssp : OwnedSlice {
       Method method;
       if (!advance_bucket(&method)) return;
       record_round(SCAN, count);
+      if (is_target_settled()) break;
       for (; count || method != PUSH; method = PUSH) {
         i64 frontier = count;
         if (!run_round(method)) return;
@@ -139,6 +140,7 @@ struct MultiGpuSssp : OwnedSlice {
     }
     if (threadIdx.x == 0) block->lowest = top;
     __syncthreads();
+    report_target();
     *method == PUSH    ? scan_for_near()
     : *method == HEAVY ? scan_for_remainder<REMAINDER>()
                        : scan_for_remainder<PULLED>();
@@ -147,6 +149,19 @@ struct MultiGpuSssp : OwnedSlice {
     bucket_row_arcs = block->ranks.total[ARCS];
     if (*method == PUSH) queued_row_arcs = bucket_row_arcs;
     return true;
+  }
+  // As the bound is raised the owner of the target reports that it is settled, by a least waiting
+  // distance of 0, which no vertex has: all that wait are beyond the bound. A scan changes no own
+  // distance.
+  __device__ void report_target() {
+    i64 own = parameter(TARGET) - base();
+    if (thread_index() == 0 && 0 <= own && own < parameter(STRIDE) &&
+        load_relaxed(&own_copy[parameter(TARGET)]) < settled)
+      lowest = 0;
+  }
+  // After that scan, on all ranks alike: in rounds of the bucket no vertex waits at 0.
+  __device__ bool is_target_settled() const {
+    return parameter(TARGET) >= 0 && !load_relaxed(lowest_waiting(buffer(), bucket));
   }
   // Whether any vertex waits, or could be reached yet.
   __device__ bool has_work() const {
@@ -166,11 +181,16 @@ struct MultiGpuSssp : OwnedSlice {
          {method, frontier, block->ranks.own[SCANNED], ended - started, block->ranks.own[SENT]});
     started = ended;
   }
-  // Copy the own slice to the result, and count the distances beyond the dtype's range.
+  // Copy the own slice to the result, and count the distances beyond the dtype's range. If the
+  // target ended the search, distances that are not settled are none.
   __device__ void copy_out() {
-    dist_t beyond = *(const dist_t*)&block->parameters[BEYOND], top = top_of<dist_t>::value();
-    each_quad([&](i64 first, const Quad<dist_t>& d) {
-      for (int k = 0; k < d.size; k++) tally[COUNT] += d.of[k] >= beyond && d.of[k] < top;
+    dist_t beyond = *(const dist_t*)&block->parameters[BEYOND], top = top_of<dist_t>::value(),
+           end = is_target_settled() ? settled : top;
+    each_quad([&](i64 first, Quad<dist_t> d) {
+      for (int k = 0; k < d.size; k++) {
+        if (d.of[k] >= end) d.of[k] = top;
+        tally[COUNT] += d.of[k] >= beyond && d.of[k] < top;
+      }
       if (first + d.size <= parameter(NUM_OWNED))
         store_quad(out + first, d);
       else
@@ -185,7 +205,7 @@ struct MultiGpuSssp : OwnedSlice {
     if (threadIdx.x > 0) return;
     report[NUM_RECORDS] = num_records;
     report[NUM_BEYOND] = block->ranks.total[COUNT];
-    report[HAS_ALL_DISTANCES] = is_last_bucket;
+    report[HAS_ALL_DISTANCES] = is_last_bucket && !is_target_settled();
     report[DONE] = 1;
   }
 };

@@ -12,12 +12,13 @@ from mgraph.backends.kernel import persistent
 from mgraph.backends.shared_names import Constants, ControlLayout, Names, Offsets, WorkArea
 
 # `cutoff`, `delta` and `beyond` are distances; in the end distances from `beyond` on are counted. `found` is written by
-# the kernel where it translates the sources itself; they follow the trace. `summary` and `distances` are the byte
-# offsets of the marks' summary and of the distances in a peer buffer.
+# the kernel where it translates the sources itself; they follow the trace. `target`, at whose bucket the search ends,
+# is a state index, or -1. `summary` and `distances` are the byte offsets of the marks' summary and of the distances in
+# a peer buffer.
 LAUNCH_PARAMETERS = Names(
     "Parameter",
-    "cutoff delta found beyond stride multiplier num_positions num_owned num_sources num_arcs capacity long_rows "
-    "has_heavy can_pull summary distances first_user num_users trace_records",
+    "cutoff delta found target beyond stride multiplier num_positions num_owned num_sources num_arcs capacity "
+    "long_rows has_heavy can_pull summary distances first_user num_users trace_records",
 )
 REPORT = Names("Report", "done num_records num_beyond has_all_distances")
 # Counters of the queue and of its parts, double-buffered.
@@ -26,7 +27,7 @@ COUNTERS = Offsets(queue_counters=2, part_counters=2)
 SIZES = Constants(num_counters=COUNTERS.total, all_warps_row=256)
 ALL_WARPS_ROW = SIZES.all_warps_row
 RECORD = ("method", "frontier", "arcs", "nanoseconds", "bytes")
-LAYOUT = ControlLayout(LAUNCH_PARAMETERS, own="cutoff delta found", report=REPORT, record=RECORD)
+LAYOUT = ControlLayout(LAUNCH_PARAMETERS, own="cutoff delta found target", report=REPORT, record=RECORD)
 METHODS = Names("Method", "push scan heavy pull")
 # The kernel's `work`: a queue entry is the offset of its arcs in the queue, its first arc, and its vertex.
 WORK = WorkArea(

@@ -25,14 +25,14 @@ from mgraph.types import LEVEL, NARROW_LEVEL
 pytestmark = pytest.mark.interleavings
 
 
-def search(program, case, sources, order, backend=None, limit=None):
+def search(program, case, sources, order, backend=None, limit=None, **options):
     """Search on one rank; return the result, host arrays of it, and the supersteps."""
     (shard,) = build_shards(case, 1, order, backend)
     starts = sorted({int(p) for p in positions(shard, sources) if p < shard.partition.num_positions})
 
     def on_rank(shard, comm):
         trace = Trace(shard.backend, comm)
-        found = program(shard, comm, starts, trace, limit)
+        found = program(shard, comm, starts, trace, limit, **options)
         return found, trace.supersteps
 
     ((found, steps),) = run_on_ranks(on_rank, [shard])
@@ -56,6 +56,23 @@ def check(case, sources, order="degree", backend=None, limit=None):
     assert found.num_reached == reached.sum()
     (shard,) = build_shards(case, 1, order)
     assert found.reached_arcs == np.diff(shard.rows.indptr)[reached].sum()
+    return steps
+
+
+def check_until(case, sources, target, order, backend):
+    """Compare a search up to a target with the whole one: its last level is whole; return its supersteps."""
+    _, levels, parents, _ = search(bfs, case, sources, order)
+    (shard,) = build_shards(case, 1, order)
+    (end,) = positions(shard, [target])
+    found, until_levels, until_parents, steps = search(bfs_persistent, case, sources, order, backend, until=[end])
+    reached = until_levels != np.iinfo(np.int32).max
+    last = until_levels[reached].max()
+    np.testing.assert_array_equal(reached, levels <= last)
+    np.testing.assert_array_equal(until_levels[reached], levels[reached])
+    np.testing.assert_array_equal(until_parents[reached], parents[reached])
+    assert found.num_reached == reached.sum()
+    assert found.reached_arcs == np.diff(shard.rows.indptr)[reached].sum()
+    assert reached[end] == (levels[end] != np.iinfo(np.int32).max)
     return steps
 
 
@@ -210,6 +227,47 @@ def test_aborted_search_raises_and_the_next_one_succeeds(monkeypatch):
     check(random_case(0, 300), [3], backend=backend)
 
 
+@pytest.mark.covering(every=3)
+@pytest.mark.parametrize("order", ["degree", "natural"])
+@pytest.mark.parametrize(
+    "case",
+    [ZOO["grid"], ZOO["unreachable-part"], ZOO["long-chain"], *(random_case(seed, 300) for seed in range(4))],
+    ids=lambda case: case.name,
+)
+def test_search_up_to_a_target_has_its_level_whole(case, order):
+    sources = zoo_sources(case)[-1]
+    ends = np.unique([case.sources, case.targets])
+    for target in (sources[0], *ends[:: 1 + len(ends) // 4].tolist()):
+        if target in ends:
+            for backend in emulators():
+                check_until(case, sources, target, order, backend)
+
+
+@pytest.mark.parametrize("variant", VARIANT_COSTS)
+def test_every_variant_of_a_level_ends_at_a_target(variant, monkeypatch):
+    """A list of few unreached vertices, which one block scans, ends there too."""
+    monkeypatch.setattr(persistent, "bfs_costs", lambda *_: VARIANT_COSTS[variant])
+    core = random_case(5, 700)
+    edges = [*zip(core.sources.tolist(), core.targets.tolist(), strict=True)]
+    edges += [(9, 700), *((u, u + 1) for u in range(700, 730)), (3, 730), (731, 732)]
+    for backend, order in zip(emulators(), ("natural", "degree", "natural"), strict=True):
+        near, far, whole = (
+            len(check_until(make_case("tailed", 733, edges), [7], target, order, backend)) for target in (703, 708, 731)
+        )
+        assert near < far < whole
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_chunked_expansion_ends_at_a_target(seed):
+    ladder = [end for v in range(700) for end in ((2 * v, 2 * v + 1), (2 * v, 2 * v + 2), (2 * v + 1, 2 * v + 3))]
+    case = make_case("ladder", 1402, ladder)
+    levels = [
+        sum(step["levels"] for step in check_until(case, [0], target, "natural", emulators()[seed]))
+        for target in (2 * 200, 2 * 600)
+    ]
+    assert 200 <= levels[0] < 400 and 600 <= levels[1] < 700
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize(
     "spec", ["rmat:16", "rmat:19", "uniform:2^18:16", "uniform:2^18:3", "grid:700x300", "grid:64x5000"]
@@ -231,6 +289,14 @@ def test_larger_graphs_on_a_gpu(spec):
             reached = wanted.distances != np.iinfo(np.int32).max
             assert found.num_reached == int(reached.sum())
             assert found.reached_arcs == int(degrees(shard.rows)[reached].sum())
+            if limit is None:
+                target = int(rng.integers(shard.num_owned))
+                near = bfs_persistent(shard, comm, sources, Trace(backend, comm), until=[target])
+                levels = as_seen(backend.to_host(near.distances))
+                whole = backend.to_host(wanted.distances)
+                np.testing.assert_array_equal(levels[whole <= whole[target]], whole[whole <= whole[target]])
+                kept = backend.to_device(levels != np.iinfo(np.int32).max)
+                assert bool((near.predecessors == wanted.predecessors[: shard.num_owned])[kept].all())
 
     run_on_ranks(on_rank, [None])
     backend.close()

@@ -14,7 +14,7 @@ from naive_shard import as_seen, build_shards, distance_parts, positions_of
 from on_ranks import run_on_ranks
 from strategies import graphs_and_sources, orders
 from tiers import examples
-from zoo import CASES, chain_of_cliques, make_case, random_case, zoo_sources
+from zoo import CASES, ZOO, chain_of_cliques, make_case, random_case, zoo_sources
 
 import mgraph as mg
 from mgraph.algorithms.bfs import persistent_multi_gpu as module
@@ -39,11 +39,11 @@ SHORT = [case for case in CASES if "chain" not in case.name] + [random_case(seed
 DENSE = random_case(2, 60)
 
 
-def search_by_steps(shard, comm, sources, limit):
-    return bfs(shard, comm, sources, Trace(shard.backend, comm), limit)
+def search_by_steps(shard, comm, sources, limit, until=()):
+    return bfs(shard, comm, sources, Trace(shard.backend, comm), limit, until)
 
 
-def search_twice_in_peer_buffers(shard, comm, sources, limit, seed):
+def search_twice_in_peer_buffers(shard, comm, sources, limit, seed, until=()):
     """Search twice in the same peer buffers; data of the first search must not affect the second."""
     block = 32 << seed % 2
     blocks = 1 + (seed + comm.rank) % 3
@@ -53,17 +53,18 @@ def search_twice_in_peer_buffers(shard, comm, sources, limit, seed):
     assert require_bfs_buffers(shard, comm)
     for k, others in enumerate((sources[-1:], sources)):
         trace = Trace(backend, comm)
-        result = bfs_multi_gpu(shard, comm, others, trace, limit if k else None)
+        result = bfs_multi_gpu(shard, comm, others, trace, limit if k else None, until if k else ())
     return result, trace
 
 
-def search(case, sources, num_ranks, order, limit=None, seed=0):
+def search(case, sources, num_ranks, order, limit=None, seed=0, targets=()):
     """Return the shards, and each rank's result and trace, after a comparison with the step variant."""
     shards = build_shards(case, num_ranks, order)
     starts = connected(shards[0], positions_of(shards)[sources].tolist())
-    expected = run_on_ranks(search_by_steps, shards, starts, limit)
+    until = positions_of(shards)[list(targets)].tolist()
+    expected = run_on_ranks(search_by_steps, shards, starts, limit, until)
     users = list(dict.fromkeys(sources))
-    results = run_on_ranks(search_twice_in_peer_buffers, shards, users, limit, seed) if users else []
+    results = run_on_ranks(search_twice_in_peer_buffers, shards, users, limit, seed, until) if users else []
     for shard, (result, _), wanted in zip(shards if users else [], results, expected, strict=bool(users)):
         assert result.sources == positions_of(shards)[users].tolist()
         levels = as_seen(result.distances)
@@ -96,6 +97,33 @@ def test_results_of_drawn_graphs_equal_the_step_variant(drawn, order):
 @pytest.mark.parametrize("limit", [0, 1, 3])
 def test_depth_limit_ends_a_search(limit):
     search(random_case(1, 200), [0, 7], 3, "degree", limit=limit, seed=limit)
+
+
+@pytest.mark.covering(every=4)
+@pytest.mark.parametrize("order", ["degree", "natural"])
+@pytest.mark.parametrize(
+    "case", [ZOO["grid"], ZOO["unreachable-part"], *(random_case(seed, 300) for seed in range(4))], ids=lambda c: c.name
+)
+def test_search_ends_after_the_level_of_a_target(case, order):
+    """As the step variant does, to the bit."""
+    sources = zoo_sources(case)[-1]
+    ends = np.unique([case.sources, case.targets])
+    for seed, target in enumerate((sources[0], *ends[:: 1 + len(ends) // 4].tolist())):
+        if target in ends:
+            search(case, sources, 2 + seed % 2, order, seed=seed, targets=[target])
+
+
+def test_list_of_unreached_vertices_ends_at_a_target():
+    """A level that scans a list marks the target in the copies of all ranks, older ones in that of the owner alone."""
+    random = np.random.default_rng(3)
+    core = [(v, int(u)) for v in range(1, 600) for u in random.integers(0, v, 4)]
+    case = make_case("tail", 608, [*core, *((v, v + 1) for v in range(599, 605)), (606, 607)])
+    for num_ranks in (2, 3):
+        steps = [
+            len(search(case, [0], num_ranks, "degree", seed=num_ranks, targets=[target])[1][0][1].supersteps)
+            for target in (600, 602, 604, 606)
+        ]
+        assert steps == [steps[0], steps[0] + 2, steps[0] + 4, steps[0] + 6]
 
 
 def test_trace_has_arcs_and_bytes_of_each_rank_and_direction():
@@ -269,6 +297,12 @@ def search_both(comm, xp, spec, num_roots):
         levels = as_seen(backend.to_host(ours.distances))
         wanted = backend.to_host(theirs.distances)
         equal = np.array_equal(levels, wanted) and bool((ours.predecessors == theirs.predecessors).all())
+        target = min(root + 1, shard.partition.num_positions - 1)
+        ours = bfs_multi_gpu(shard, comm, [root], Trace(backend, comm), None, [target])
+        theirs = bfs(shard, comm, connected(shard, ours.sources), Trace(backend, comm), None, [target])
+        levels = as_seen(backend.to_host(ours.distances))
+        equal = equal and np.array_equal(levels, backend.to_host(theirs.distances))
+        equal = equal and bool((ours.predecessors == theirs.predecessors).all())
         facts.append((equal, *traces))
     return [(equal, [t.supersteps for t in traces]) for equal, *traces in facts]
 

@@ -8,11 +8,13 @@ import pytest
 from backends import BACKENDS
 from emulator.backend import EmulatedBackend
 from hypothesis import given
+from hypothesis import strategies as st
 from on_ranks import run_on_ranks
 from one_rank import distances
 from strategies import graphs_and_sources, orders
 from sweep_checks import of_users
 from tiers import examples
+from traversal_checks import check_settled
 from zoo import CASES, ZOO, make_case, random_case, trailing_chains, zoo_sources
 
 from mgraph.algorithms.common.traversal import Trace
@@ -31,17 +33,26 @@ from mgraph.types import unreached_of
 pytestmark = pytest.mark.interleavings
 
 
-def check(case, sources, order="degree", backend=None, **options):
-    """Compare searches over rows and weight-sorted rows with the oracle."""
+def check(case, sources, order="degree", backend=None, *, delta=None, target=None, **options):
+    """Compare searches over rows and weight-sorted rows with the oracle, up to a target if there is one."""
     backend = backend or EmulatedBackend(block=64, blocks=3)
     wanted = oracles.sssp(case, sources, options.get("cutoff"))
+    if target is not None:
+        options["until"] = [int(oracles.positions(case, order)[target])]
     results = []
-    for weight_sorted in (False, True):
-        result, shards = distances(
-            sssp_persistent, case, sources, order, backend, weight_sorted=weight_sorted, **options
-        )
-        np.testing.assert_array_equal(of_users(shards, sources, [result[0]]), wanted)
-        results.append(result)
+    with pytest.MonkeyPatch.context() as patch:
+        if delta is not None:
+            patch.setattr(persistent, "default_delta", lambda shard, dtype, weight_sorted: delta)
+        for weight_sorted in (False, True):
+            result, shards = distances(
+                sssp_persistent, case, sources, order, backend, weight_sorted=weight_sorted, **options
+            )
+            found = of_users(shards, sources, [result[0]])
+            if target is None:
+                np.testing.assert_array_equal(found, wanted)
+            else:
+                check_settled(found, wanted, target)
+            results.append(result)
     return results
 
 
@@ -147,6 +158,42 @@ def test_vertices_beyond_the_cutoff_are_unreached(name):
         check(case, [0], cutoff=cutoff)
 
 
+@pytest.mark.covering(every=3)
+@pytest.mark.parametrize("order", ["degree", "natural"])
+@pytest.mark.parametrize(
+    "case", [hubs(0, 500), trailing_chains(), *(random_case(seed, 200) for seed in range(6))], ids=lambda c: c.name
+)
+def test_search_up_to_a_target_settles_all_that_is_as_near(case, order):
+    whole = oracles.sssp(case, [3])
+    by_distance = np.argsort(whole, kind="stable")
+    connected = by_distance[np.isin(by_distance, [case.sources, case.targets])]
+    # A vertex that is not reached, the source, and vertices near, halfway and far.
+    targets = {int(connected[0]), 3, *(int(v) for v in connected[[len(connected) // 4, len(connected) // 2, -1]])}
+    for seed, target in enumerate(sorted(targets)):
+        check(case, [3], order, EmulatedBackend(seed=seed, block=32 << seed % 2, blocks=1 + seed % 3), target=target)
+
+
+@examples(30)
+@given(graphs_and_sources(), orders, st.integers(0, 11))
+def test_searches_of_drawn_graphs_end_at_a_target(drawn, order, vertex):
+    case, sources = drawn
+    ends = [*case.sources.tolist(), *case.targets.tolist()]
+    if ends:
+        check(case, sources, order, target=ends[vertex % len(ends)])
+
+
+@pytest.mark.parametrize("ways", ROUND_COSTS, ids="-".join)
+def test_search_ends_after_the_bucket_of_a_target(ways, monkeypatch):
+    monkeypatch.setattr(persistent, "sssp_costs", lambda *_: ROUND_COSTS[ways])
+    by_target = [
+        [len(trace.supersteps) for _, trace in check(trailing_chains(), [0], delta=3, target=target)]
+        for target in (0, 4, 7, 512)
+    ]
+    # Over rows, and over weight-sorted rows.
+    for num_steps in zip(*by_target, strict=True):
+        assert list(num_steps) == sorted({*num_steps})
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("spec", ["rmat:16", "rmat:14,weights=float32", "uniform:2^16:16", "grid:300x300", "ssca2:14"])
 @pytest.mark.parametrize("order", ["degree", "natural"])
@@ -175,5 +222,16 @@ def compare_searches_of_one_shard(backend, spec, order, starts):
         found += [search_all(sssp_delta_stepping), search_all(sssp_persistent)]
         for expected, *others in zip(*found, strict=True):
             assert all(bool((other == expected).all()) for other in others)
+        # The first search again, up to a vertex at each of some distances.
+        own, cutoff = starts[0]
+        whole = backend.to_host(found[0][0])
+        none = unreached_of(whole.dtype)
+        by_distance = np.argsort(whole, kind="stable")[: (whole != none).sum()]
+        for target in by_distance[:: 1 + len(by_distance) // 5].tolist():
+            trace = Trace(backend, comm)
+            ended = sssp_persistent(shard, comm, own, trace, whole.dtype, cutoff, [target]).distances
+            ended = backend.to_host(ended)
+            assert (ended[whole <= whole[target]] == whole[whole <= whole[target]]).all()
+            assert ((ended == whole) | (ended == none)).all()
 
     run_on_ranks(both, [None])

@@ -16,6 +16,7 @@ from on_ranks import run_on_ranks
 from strategies import graphs_and_sources, orders
 from sweep_checks import of_users
 from tiers import examples
+from traversal_checks import check_settled
 from variant_checks import wrap_run
 from zoo import CASES, ZOO, GraphCase, make_case, random_case, trailing_chains, zoo_sources
 
@@ -35,6 +36,7 @@ from mgraph.cluster.in_process import InProcessCluster
 from mgraph.errors import CommAborted
 from mgraph.generate.spec import parse_spec
 from mgraph.ingest.build import build
+from mgraph.partition import own_states
 from mgraph.shard.weight_sorted_rows import require_weight_sorted_rows
 from mgraph.types import unreached_of
 
@@ -66,9 +68,13 @@ def search(case, sources, num_ranks=2, order="degree", seed=0, *, heavies=False,
     """Search with or without heavy arcs, compare with the oracle, and return distances and trace of each rank.
 
     Distances have 16 bits if those suffice and `narrow` is true. `finishes` says whether the search ends with all
-    distances on every rank; they must equal the owners'.
+    distances on every rank; they must equal the owners'. With a `target` it may end there.
     """
     shards = build_shards(case, num_ranks, order)
+    delta = options.pop("delta", None)
+    target = options.pop("target", None)
+    if target is not None:
+        options["until"] = [int(oracles.positions(case, order)[target])]
     users = list(dict.fromkeys(sources))
     if not users:
         return []
@@ -80,8 +86,14 @@ def search(case, sources, num_ranks=2, order="degree", seed=0, *, heavies=False,
         dtype = NARROWEST
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "wants_weight_sorted_rows", lambda info: heavies)
+        if delta is not None:
+            patch.setattr(module, "narrow_delta", lambda shard, dtype: delta)
         results = run_on_ranks(search_twice_in_peer_buffers, shards, users, dtype, seed, options)
-    np.testing.assert_array_equal(of_users(shards, sources, [found for found, *_ in results]), wanted)
+    found = of_users(shards, sources, [found for found, *_ in results])
+    if target is None:
+        np.testing.assert_array_equal(found, wanted)
+    else:
+        check_settled(found, wanted, target)
     known = [all_distances.reshape(num_ranks, -1) for _, _, all_distances in results if all_distances is not None]
     assert len(known) in ([0, num_ranks] if finishes is None else [num_ranks * finishes])
     for parts in known:
@@ -248,6 +260,31 @@ def test_vertices_beyond_the_cutoff_are_unreached(name):
         search(ZOO[name], [0], 2, cutoff=cutoff)
 
 
+@pytest.mark.covering(every=4)
+@pytest.mark.parametrize("order", ["degree", "natural"])
+@pytest.mark.parametrize(
+    "case", [trailing_chains(), *(random_case(seed, 60) for seed in range(6))], ids=lambda case: case.name
+)
+def test_search_up_to_a_target_settles_all_that_is_as_near(case, order):
+    whole = oracles.sssp(case, [3])
+    by_distance = np.argsort(whole, kind="stable")
+    connected = by_distance[np.isin(by_distance, [case.sources, case.targets])]
+    # A vertex that is not reached, the source, and vertices near, halfway and far.
+    targets = {int(connected[0]), 3, *(int(v) for v in connected[[len(connected) // 4, len(connected) // 2, -1]])}
+    for seed, target in enumerate(sorted(targets)):
+        search(case, [3], 2 + seed % 2, order, seed, heavies=seed % 2 > 0, narrow=seed % 3 > 0, target=target)
+
+
+@pytest.mark.covering(every=2)
+@pytest.mark.parametrize("heavies", [False, True])
+def test_search_ends_after_the_bucket_of_a_target(heavies):
+    num_steps = [
+        len(search(trailing_chains(), [0], seed=1, delta=3, heavies=heavies, target=target)[0][1].supersteps)
+        for target in (0, 4, 512)
+    ]
+    assert num_steps == sorted({*num_steps})
+
+
 def test_rounds_beyond_the_trace_are_added_to_its_last_record(monkeypatch):
     case = make_case("line", 12, [(v, v + 1, 1) for v in range(11)], np.uint8)
     whole = search(case, [0], delta=2)
@@ -369,7 +406,14 @@ def search_both(comm, xp, spec, num_roots):
         trace = Trace(backend, comm)
         ours = sssp_multi_gpu(shard, comm, [root], trace, dtype)
         theirs = sssp(shard, comm, connected(shard, ours.sources), Trace(backend, comm), dtype)
-        facts.append((bool((ours.distances == theirs.distances).all()), trace.supersteps))
+        target = min(root + 1, shard.partition.num_positions - 1)
+        near = sssp_multi_gpu(shard, comm, [root], Trace(backend, comm), dtype, None, [target]).distances
+        is_target = backend.to_device(own_states(shard.partition, comm.rank, [target]).astype(np.int64))
+        is_target -= comm.rank * shard.partition.stride
+        dropped = near == unreached_of(dtype)
+        equal = (ours.distances == theirs.distances) & ((near == theirs.distances) | dropped)
+        equal[is_target] &= (near == theirs.distances)[is_target]
+        facts.append((bool(equal.all()), trace.supersteps))
     return facts
 
 
