@@ -2,12 +2,14 @@
 
 The loop is that of delta_stepping.py where the shard has weight-sorted rows, else that of near_far.py, and so are the
 distances: the fixed point is unique. persistent_kernels.cu runs it on the device, where the rounds of a deep graph cost
-microseconds.
+microseconds. Where even that is too much the CPU is faster: the first search of a graph has TRIAL_ROUNDS at most, and
+its time decides (common/on_host.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
@@ -35,6 +37,7 @@ from mgraph.algorithms.sssp.persistent_kernels import (
 from mgraph.algorithms.variant import GraphSizes, Variant
 from mgraph.backends.base import Allocated, Bound, PersistentBackend
 from mgraph.backends.rates_file import require_rates
+from mgraph.backends.totals import total
 from mgraph.comm.base import Communicator
 from mgraph.errors import CommAborted
 from mgraph.shard.shard import Shard, cached_on_shard, long_rows
@@ -46,6 +49,9 @@ from mgraph.types import unreached_of
 # 2.8 and 2.6).
 DELTA_PERSISTENT = 5.0
 DELTA_EVEN = 7.0
+# Rounds of a search that finds out whether the buckets of a graph are too small for the GPU, and of all others.
+TRIAL_ROUNDS = 1 << 10
+ALL_ROUNDS = int(np.iinfo(np.int64).max)
 
 
 def sssp_persistent(
@@ -56,29 +62,34 @@ def sssp_persistent(
     dtype: np.dtype,
     cutoff: float | int | None = None,
     until: Sequence[int] = (),
-) -> Traversal:
+) -> Traversal | None:
     """Find distances in `dtype` from positions `sources`; predecessors are found afterwards.
 
-    With one position `until`, only up to its bucket.
+    Return None where it turns out that the host is faster. With one position `until`, only up to its bucket.
     """
     assert comm.size == 1, "one rank alone runs in one launch"
     run = shard.backend
     if not shard.num_owned:
         return Traversal(run.xp.empty(0, dtype), None)
     search = _prepare_search(shard, dtype, shard.weight_sorted_rows is not None)
-    search.on_host[0] = 0
-    dist, *_ = search.launch(run.to_device(search.counters(sources, cutoff, until)))
-    run.synchronize()
-    done, num_records, started, _ = search.on_host[: len(REPORT)].tolist()
-    if not done:
-        raise CommAborted("the search was aborted at a grid barrier")
-    records = search.on_host[len(REPORT) :][: num_records * RECORD_WORDS].copy()
-    trace.add_persistent(lambda: _rounds(started, records))
-    if until:
-        drop_unsettled(dist, search.settled)
-    elif num_records and cutoff is None:
-        note_gpu_time(shard, "sssp", int(records[-1]) - started, shard.num_owned)
-    return Traversal(dist, None)
+    is_trial = cutoff is None and not until and "sssp" not in shard.faster_on_host
+    for max_rounds in [TRIAL_ROUNDS] * is_trial + [ALL_ROUNDS]:
+        search.on_host[0] = 0
+        dist, *_ = search.launch(run.to_device(search.counters(sources, cutoff, until, max_rounds)))
+        run.synchronize()
+        done, num_records, started, _ = search.on_host[: len(REPORT)].tolist()
+        if not done:
+            raise CommAborted("the search was aborted at a grid barrier")
+        records = search.on_host[len(REPORT) :][: num_records * RECORD_WORDS].copy()
+        trace.add_persistent(partial(_rounds, started, records))
+        if num_records < max_rounds:
+            if until:
+                drop_unsettled(dist, search.settled)
+            return Traversal(dist, None)
+        if note_gpu_time(shard, "sssp", int(records[-1]) - started, total(run, dist < search.settled)):
+            return None  # from now on another variant applies
+        del dist
+    raise AssertionError("a search of all rounds is whole")
 
 
 class _Search:
@@ -102,6 +113,7 @@ class _Search:
             delta=word_of(width, dtype),
             num_sources=0,
             target=0,
+            max_rounds=0,
             hubs=min(num, HUB_BYTES // dtype.itemsize) if has_hubs else 0,
             pulls=not info.directed,
             scale=word_of(class_scale(info), np.dtype(np.float64)),
@@ -121,7 +133,9 @@ class _Search:
             Allocated(log, np.dtype(np.int64)), words,
         )  # fmt: skip
 
-    def counters(self, sources: list[int], cutoff: float | int | None, until: Sequence[int]) -> np.ndarray:
+    def counters(
+        self, sources: list[int], cutoff: float | int | None, until: Sequence[int], max_rounds: int
+    ) -> np.ndarray:
         """Return the counters of one search, with the launch parameters and the sources in them."""
         starts = np.array(sorted(set(sources)), np.int64)
         counters = np.concatenate([self._shared, starts])
@@ -129,6 +143,7 @@ class _Search:
         counters[LAUNCH_PARAMETERS.index("cutoff")] = word_of(farthest, self._dtype)
         counters[LAUNCH_PARAMETERS.index("num_sources")] = len(starts)
         counters[LAUNCH_PARAMETERS.index("target")] = only_target(until)
+        counters[LAUNCH_PARAMETERS.index("max_rounds")] = max_rounds
         return counters
 
     @property

@@ -110,11 +110,11 @@ struct NearFar : SsspSearch<WholeRows> {
     }
   }
   // Near is empty: all below the bound is settled. Raise the bound and move vertices below it to
-  // near; false where no vertex waits, or the target is settled. No waiting vertex is nearer than
+  // near; false where no vertex waits, or enough is settled. No waiting vertex is nearer than
   // `lowest_waiting`.
   __device__ inline bool advance_bucket(Kind* kind) {
     dist_t low = block->lowest_waiting, settled = bound;
-    if (low == top_of<dist_t>::value() || is_target_settled()) return false;
+    if (low == top_of<dist_t>::value() || is_enough()) return false;
     i64 length = block->totals[TOTAL_FAR];
     bound = raised(low, next_delta());
     keeps_far = keeps_far && is_queue_cheaper(length, n);
@@ -300,13 +300,13 @@ struct LightHeavy : SsspSearch<WeightRows> {
     while (staged_later.length) relax_remainders();
   }
   // Near is empty: all below the bound is settled. Raise the bound, relax the remainders of the
-  // bucket, and find the vertices that are near; false where nothing is left, or the target is
+  // bucket, and find the vertices that are near; false where nothing is left, or enough is
   // settled.
   __device__ inline bool advance_bucket(Kind* kind) {
     dist_t top = top_of<dist_t>::value(), low = block->lowest_waiting;
     i64 bucket_row_arcs = block->bucket_row_arcs,
         unsettled_arcs = indptr[n] - block->settled_row_arcs - bucket_row_arcs;
-    if (bound == top || (low == top && !bucket_row_arcs) || is_target_settled()) return false;
+    if (bound == top || (low == top && !bucket_row_arcs) || is_enough()) return false;
     bool pulled = pulls;
     pulls = load_relaxed(&counters[PULLS]) &&
             (pulled || is_pull_cheaper(unsettled_arcs, bucket_row_arcs));
@@ -354,6 +354,7 @@ __device__ inline Variant make_search(i64 n, const i64* indptr, const vertex_t* 
     block.lowest = top_of<dist_t>::value();
     block.cutoff = *distance_at(&counters[CUTOFF]);
     block.delta = *distance_at(&counters[DELTA]);
+    block.max_rounds = counters[MAX_ROUNDS];
     block.target = counters[TARGET] < 0 ? nullptr : dist + counters[TARGET];
   }
   search.start();

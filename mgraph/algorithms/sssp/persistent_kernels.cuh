@@ -87,6 +87,7 @@ struct SsspBlock {
       settled_row_arcs;  // rows' arcs of this bucket, repeats included; of all settled
   dist_t lowest, lowest_waiting, cutoff, delta;
   const dist_t* target;  // distance of the target; null if there is none
+  i64 max_rounds;
 };
 
 // A lane's arcs to relax: out of u, at distance `from`, or, pulled, into it.
@@ -214,12 +215,12 @@ template <class Rows> struct SsspSearch : Rows {
     while (keeps_far && staged_later.length >= min_length && staged_later.length) flush_later();
   }
 
-  // Whether the target is settled, where near is empty: then all below the bound is, and the search
-  // may end. Race: blocks may be in the next bucket already, and lower distances that others read
-  // here. No distance below the bound falls any more, and none falls below it: all threads find the
-  // same.
-  __device__ inline bool is_target_settled() {
-    return block->target && load_relaxed(block->target) < bound;
+  // Whether the search may end where near is empty, and so all below the bound is settled: after
+  // its last round, or if the target is. Race: blocks may be in the next bucket already, and lower
+  // distances that others read here. No distance below the bound falls any more, and none falls
+  // below it: all threads find the same.
+  __device__ inline bool is_enough() {
+    return round >= block->max_rounds || (block->target && load_relaxed(block->target) < bound);
   }
   // Begin the next bucket: no vertex is known to wait.
   __device__ inline void begin_bucket() {

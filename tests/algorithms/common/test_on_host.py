@@ -11,8 +11,9 @@ from tiers import examples
 from user_graphs import graph_of
 
 import mgraph as mg
-from mgraph.algorithms.bfs import persistent
+from mgraph.algorithms.bfs import persistent as bfs
 from mgraph.algorithms.common import on_host
+from mgraph.algorithms.sssp import persistent as sssp
 from mgraph.backends.host_memory import FreeMemory
 from mgraph.cluster.in_process import InProcessCluster
 from mgraph.shard import host_copy
@@ -44,7 +45,8 @@ def path(cluster):
 @pytest.fixture
 def costs(monkeypatch):
     """Return a function that sets what the host should take for a vertex, and whether it then takes longer."""
-    monkeypatch.setattr(persistent, "TRIAL_LEVELS", DEPTH)
+    monkeypatch.setattr(bfs, "TRIAL_LEVELS", DEPTH)
+    monkeypatch.setattr(sssp, "TRIAL_ROUNDS", DEPTH // 4)
     monkeypatch.setattr(on_host, "NS_PER_CALL", 0)
 
     def set_costs(ns_per_vertex, *, slower=False):
@@ -62,23 +64,30 @@ def found(search, g, *args, **options):
         return result.stats.variant, steps, [column.to_numpy().tolist() for column in result.columns]
 
 
-def test_deep_graph_is_searched_on_the_host_from_its_first_search_on(path, costs):
+SEARCHES = [(mg.bfs, "step"), (mg.sssp, "near_far")]
+
+
+@pytest.mark.parametrize(("search", "other"), SEARCHES)
+def test_deep_graph_is_searched_on_the_host_from_its_first_search_on(path, costs, search, other):
     costs(0)
-    _, _, expected = found(mg.bfs, path, 3, method="step")
-    variant, steps, values = found(mg.bfs, path, 3)
-    assert (variant, values) == ("bfs.host", expected)
+    name = f"{search.__name__}.host"
+    _, _, expected = found(search, path, 3, method=other)
+    variant, steps, values = found(search, path, 3)
+    assert (variant, values) == (name, expected)
     # The trial of the GPU comes first, and only once.
     assert {*steps} > {"serial"}
-    assert found(mg.bfs, path, 3) == ("bfs.host", ["serial"], expected)
+    assert found(search, path, 3) == (name, ["serial"], expected)
 
 
-def test_deep_graph_that_the_gpu_searches_faster_stays_there(path, costs):
+@pytest.mark.parametrize(("search", "other"), SEARCHES)
+def test_deep_graph_that_the_gpu_searches_faster_stays_there(path, costs, search, other):
     costs(10**12)
-    _, _, expected = found(mg.bfs, path, 3, method="step")
-    variant, trial_and_search, values = found(mg.bfs, path, 3)
-    assert (variant, values) == ("bfs.persistent", expected)
-    variant, steps, values = found(mg.bfs, path, 3)
-    assert (variant, values) == ("bfs.persistent", expected)
+    name = f"{search.__name__}.persistent"
+    _, _, expected = found(search, path, 3, method=other)
+    variant, trial_and_search, values = found(search, path, 3)
+    assert (variant, values) == (name, expected)
+    variant, steps, values = found(search, path, 3)
+    assert (variant, values) == (name, expected)
     assert len(steps) < len(trial_and_search)
 
 
@@ -105,14 +114,18 @@ def test_levels_beyond_bytes_are_a_trial_too(cluster, costs, monkeypatch):
         assert found(mg.bfs, g, 0)[::2] == ("bfs.host", expected)
 
 
-def test_shortest_paths_are_found_on_the_host_once_a_search_was_slow(path, costs):
+def test_what_is_known_of_one_algorithm_is_nothing_to_another(path, costs):
     costs(0)
-    expected = found(mg.sssp, path, 3, method="near_far")[2]
-    assert found(mg.sssp, path, 3)[::2] == ("sssp.persistent", expected)
-    assert found(mg.sssp, path, 3)[::2] == ("sssp.host", expected)
+    assert found(mg.sssp, path, 3)[0] == "sssp.host"
     costs(10**12)
-    # What an algorithm has learned is nothing to another.
     assert found(mg.bfs, path, 3)[0] == "bfs.persistent"
+
+
+@pytest.mark.parametrize("limits", [{"cutoff": 40}, {"cutoff": 10**6}])
+def test_search_with_a_cutoff_is_no_trial(path, costs, limits):
+    costs(0)
+    _, _, expected = found(mg.sssp, path, 3, method="near_far", **limits)
+    assert found(mg.sssp, path, 3, **limits)[::2] == ("sssp.persistent", expected)
 
 
 def test_method_names_the_host_and_the_gpu(path, costs):
