@@ -16,7 +16,8 @@ import numpy as np
 
 from mgraph.backends.kernel import inline
 from mgraph.errors import InputError, WouldNotFit
-from mgraph.labels.strings import Strings
+from mgraph.labels.spread import Spread
+from mgraph.labels.strings import Strings, starts_of
 from mgraph.labels.words import (
     address_of,
     bytes_as_word,
@@ -30,7 +31,7 @@ from mgraph.labels.words import (
 PART_BITS = 8
 NUM_PARTS = 1 << PART_BITS
 # Labels packed at a time: their words stay near the cores, and a call for each part costs about 1 ns a label.
-BATCH = 1 << 20
+BATCH = 1 << 18
 MAX_LENGTH = 1 << 30
 # Labels with slots that are read ahead, so that their cache misses overlap.
 GROUP = 32
@@ -59,46 +60,32 @@ def hash_words(packed, begin, length, seeds):
 
 
 @inline
-def pack_strings(offsets, base, limit, lo, packed, starts):
-    """Pack strings lo.. as records."""
-    end = 0
-    for i in range(len(starts)):
-        begin = base + np.uint64(offsets[lo + i])
-        length = offsets[lo + i + 1] - offsets[lo + i]
-        starts[i] = end
-        packed[end] = header_of(length, 0)
-        for d in range(words_of(length)):
-            packed[end + 1 + d] = bytes_as_word(begin + np.uint64(8 * d), length - 8 * d, limit)
-        end += 1 + words_of(length)
-
-
-@inline
-def pack_integers(values, packed, starts):
-    """Pack integers as records of one word."""
-    for i in range(len(starts)):
-        starts[i] = 2 * i
-        packed[2 * i] = header_of(8, 0)
-        packed[2 * i + 1] = values[i]
-
-
-@inline
-def group_by_part(packed, starts, seeds, hashes, order, first):
-    """Hash the labels; order them by part: part p has order[first[p] : first[p + 1]]."""
-    first[:] = 0
-    for i in range(len(starts)):
-        hashed = hash_words(packed, starts[i] + 1, length_of(packed[starts[i]]), seeds)
+def hash_strings(offsets, base, limit, seeds, hashes, first):
+    """Hash strings as `hash_words` does records; count the words of hashes and records of part p in first[p + 1]."""
+    for i in range(len(hashes)):
+        begin = base + np.uint64(offsets[i])
+        length = offsets[i + 1] - offsets[i]
+        hashed = seeds[0] ^ np.uint64(length)
+        for d in range(0, length, 8):
+            hashed = fold_product(hashed ^ bytes_as_word(begin + np.uint64(d), length - d, limit), seeds[1])
+        hashed = fold_product(hashed ^ seeds[2], seeds[3])
         hashes[i] = hashed
-        first[np.int64(hashed >> _PART_SHIFT) + 1] += 1
-    for p in range(NUM_PARTS):
-        first[p + 1] += first[p]
-    # Shifted by one place while it counts, as in a counting sort.
-    for i in range(len(starts) - 1, -1, -1):
+        first[np.int64(hashed >> _PART_SHIFT) + 1] += 2 + words_of(length)
+
+
+@inline
+def group_strings(offsets, base, limit, hashes, ends, grouped):
+    """Write hash and record of each string, with its number for a code, behind those of its part."""
+    for i in range(len(hashes)):
+        begin = base + np.uint64(offsets[i])
+        length = offsets[i + 1] - offsets[i]
         part = np.int64(hashes[i] >> _PART_SHIFT)
-        first[part + 1] -= 1
-        order[first[part + 1]] = i
-    for p in range(NUM_PARTS):
-        first[p] = first[p + 1]
-    first[NUM_PARTS] = len(starts)
+        at = ends[part]
+        grouped[at] = hashes[i]
+        grouped[at + 1] = header_of(length, i)
+        for d in range(words_of(length)):
+            grouped[at + 2 + d] = bytes_as_word(begin + np.uint64(8 * d), length - 8 * d, limit)
+        ends[part] = at + 2 + words_of(length)
 
 
 @inline
@@ -114,44 +101,46 @@ def is_record(packed, begin, words, place):
 
 
 @inline
-def encode(part, packed, starts, hashes, order, slots, words, state, codes):
-    """Find or insert labels order[state[NEXT]:] in a part, until all are coded or the part is full."""
+def encode(part, grouped, slots, words, state, codes):
+    """Find or insert the labels from grouped[state[NEXT]] on in a part, until all are coded or the part is full."""
     mask = np.uint64(len(slots) - 1)
     warm = _EMPTY
-    for group in range(state[NEXT], len(order), GROUP):
-        last = min(group + GROUP, len(order))
+    at = state[NEXT]
+    while at < len(grouped):
         # These loads do not depend on each other; those of the search below do.
-        for k in range(group, last):
-            slot = slots[hashes[order[k]] & mask]
-            warm ^= words[np.int64(slot & _PLACE)]
-        for k in range(group, last):
-            i = order[k]
-            begin = starts[i]
-            at = hashes[i] & mask
-            tag = (hashes[i] << _TAG_SHIFT) & _TAG
-            length = length_of(packed[begin])
+        end = at
+        for _ in range(GROUP):
+            if end < len(grouped):
+                warm ^= words[np.int64(slots[grouped[end] & mask] & _PLACE)]
+                end += 2 + words_of(length_of(grouped[end + 1]))
+        while at < end:
+            hashed = grouped[at]
+            header = grouped[at + 1]
+            size = 1 + words_of(length_of(header))
+            tag = (hashed << _TAG_SHIFT) & _TAG
+            s = hashed & mask
             while True:
-                slot = slots[at]
+                slot = slots[s]
                 if slot == _EMPTY:
-                    size = 1 + words_of(length)
                     if 3 * (state[COUNT] + 1) > 2 * len(slots) or state[USED] + size > len(words):
-                        state[NEXT] = k
+                        state[NEXT] = at
                         return warm
                     place = state[USED]
                     code = state[COUNT] * NUM_PARTS + part
-                    words[place] = header_of(length, code)
+                    words[place] = header_of(length_of(header), code)
                     for d in range(1, size):
-                        words[place + d] = packed[begin + d]
-                    slots[at] = tag | np.uint64(place)
+                        words[place + d] = grouped[at + 1 + d]
+                    slots[s] = tag | np.uint64(place)
                     state[COUNT] += 1
                     state[USED] += size
-                    codes[i] = code
+                    codes[code_of(header)] = code
                     break
-                if slot & _TAG == tag and is_record(packed, begin, words, np.int64(slot & _PLACE)):
-                    codes[i] = code_of(words[np.int64(slot & _PLACE)])
+                if slot & _TAG == tag and is_record(grouped, at + 1, words, np.int64(slot & _PLACE)):
+                    codes[code_of(header)] = code_of(words[np.int64(slot & _PLACE)])
                     break
-                at = (at + _ONE) & mask
-    state[NEXT] = len(order)
+                s = (s + _ONE) & mask
+            at += 1 + size
+    state[NEXT] = at
     return warm
 
 
@@ -171,13 +160,15 @@ def insert_all(words, used, seeds, slots):
 
 
 @inline
-def list_records(words, used, base, flip, addresses):
-    """Write the address of each record of a part at its code; flip bits of the first words of integers."""
+def list_records(words, base, flip, first, addresses):
+    """Write the address of each record of a part; add `first` to its code, and flip bits of its first word."""
     place = 1
-    while place < used:
+    for i in range(len(addresses)):
+        length = length_of(words[place])
+        words[place] = header_of(length, first + code_of(words[place]))
         words[place + 1] ^= flip
-        addresses[code_of(words[place])] = base + np.uint64(8 * place)
-        place += 1 + words_of(length_of(words[place]))
+        addresses[i] = base + np.uint64(8 * place)
+        place += 1 + words_of(length)
 
 
 @inline
@@ -220,15 +211,14 @@ class _Part:
         self.words = np.zeros(FIRST_WORDS, np.uint64)
         self.state = np.array([0, 1, 0], np.int64)
 
-    def encode(self, packed: np.ndarray, starts: np.ndarray, hashes: np.ndarray, order: np.ndarray, seeds: np.ndarray,
-               codes: np.ndarray) -> None:  # fmt: skip
-        """Write the codes of the labels in `order`."""
+    def encode(self, grouped: np.ndarray, seeds: np.ndarray, codes: np.ndarray) -> None:
+        """Write the codes of labels that are grouped as hashes and records."""
         self.state[NEXT] = 0
         while True:
-            encode(self.number, packed, starts, hashes, order, self.slots, self.words, self.state, codes)
-            if self.state[NEXT] == len(order):
+            encode(self.number, grouped, self.slots, self.words, self.state, codes)
+            if self.state[NEXT] == len(grouped):
                 return
-            self._grow(length_of(packed[starts[order[self.state[NEXT]]]]), seeds)
+            self._grow(length_of(grouped[self.state[NEXT] + 1]), seeds)
 
     def _grow(self, length: int, seeds: np.ndarray) -> None:
         count, used, _ = self.state.tolist()
@@ -261,36 +251,31 @@ class Dictionary:
     def encode_integers(self, values: np.ndarray) -> np.ndarray:
         """Return the codes of integers of 64 bits."""
         codes = np.empty(len(values), np.uint32)
-        words = np.ascontiguousarray(values).view(np.uint64)
         for lo in range(0, len(values), BATCH):
-            batch = words[lo : lo + BATCH]
-            packed = np.empty(2 * len(batch), np.uint64)
-            starts = np.empty(len(batch), np.int64)
-            pack_integers(batch, packed, starts)
-            self._encode(packed, starts, codes[lo : lo + BATCH])
+            # As strings of 8 bytes, whose words are big-endian.
+            octets = values[lo : lo + BATCH].astype(">u8").view(np.uint8)
+            self._encode(Strings(np.arange(0, len(octets) + 8, 8), octets), codes[lo : lo + BATCH])
         return codes
 
     def encode_strings(self, strings: Strings, where: Callable[[int], str]) -> np.ndarray:
         """Return the codes of strings; refuse an empty one."""
         check_lengths(strings, where)
         codes = np.empty(len(strings), np.uint32)
-        data = np.ascontiguousarray(strings.data)
-        base = address_of(data)
+        contiguous = Strings(strings.offsets, np.ascontiguousarray(strings.data))
         for lo in range(0, len(strings), BATCH):
-            num = min(BATCH, len(strings) - lo)
-            num_bytes = int(strings.offsets[lo + num] - strings.offsets[lo])
-            packed = np.empty(2 * num + num_bytes // 8, np.uint64)
-            starts = np.empty(num, np.int64)
-            pack_strings(strings.offsets, base, base + np.uint64(len(data)), lo, packed, starts)
-            self._encode(packed, starts, codes[lo : lo + num])
+            self._encode(contiguous[lo : lo + BATCH], codes[lo : lo + BATCH])
         return codes
 
-    def _encode(self, packed: np.ndarray, starts: np.ndarray, codes: np.ndarray) -> None:
-        num = len(starts)
-        hashes = np.empty(num, np.uint64)
-        order = np.empty(num, np.uint32)
-        first = np.empty(NUM_PARTS + 1, np.int64)
-        group_by_part(packed, starts, self._seeds, hashes, order, first)
+    def _encode(self, strings: Strings, codes: np.ndarray) -> None:
+        base = address_of(strings.data)
+        given = strings.offsets, base, base + np.uint64(len(strings.data))
+        hashes = np.empty(len(strings), np.uint64)
+        first = np.zeros(NUM_PARTS + 1, np.int64)
+        hash_strings(*given, self._seeds, hashes, first)
+        first = np.cumsum(first)
+        grouped = np.empty(int(first[-1]), np.uint64)
+        group_strings(*given, hashes, first[:-1].copy(), grouped)
+        del hashes
         # Threads begin at different parts, and leave those that another one holds for later.
         begin = next(self._turns) * 97 % NUM_PARTS
         left = [p for p in (*range(begin, NUM_PARTS), *range(begin)) if first[p] < first[p + 1]]
@@ -303,21 +288,25 @@ class Dictionary:
                     busy.append(p)
                     continue
                 try:
-                    part.encode(packed, starts, hashes, order[first[p] : first[p + 1]], self._seeds, codes)
+                    part.encode(grouped[first[p] : first[p + 1]], self._seeds, codes)
                 finally:
                     part.lock.release()
             left = busy
 
-    def records(self, flip: np.uint64) -> tuple[np.ndarray, list[np.ndarray]]:
-        """Return the address of each code's record (0 for none), and the arrays that have them; drop the slots.
+    def records(self, flip: np.uint64, first: int, spread: Spread) -> tuple[np.ndarray, int, list[np.ndarray]]:
+        """Return the addresses of all records, the end of their codes, and the arrays with them; drop the slots.
 
-        The bits of `flip` are inverted in the first word of every label.
+        The bits of `flip` are inverted in the first word of every label, and codes begin with `first`.
         """
-        num_codes = max(int(part.state[COUNT]) for part in self._parts) * NUM_PARTS
-        addresses = np.zeros(num_codes, np.uint64)
-        arrays = []
-        for part in self._parts:
-            part.slots = np.zeros(FIRST_SLOTS, np.uint64)
-            list_records(part.words, int(part.state[USED]), address_of(part.words), flip, addresses)
-            arrays.append(part.words)
-        return addresses, arrays
+        counts = [int(part.state[COUNT]) for part in self._parts]
+        starts = starts_of(np.array(counts))
+        addresses = np.empty(int(starts[-1]), np.uint64)
+
+        def list_parts(begin: int, end: int) -> None:
+            for p in range(begin, end):
+                part = self._parts[p]
+                part.slots = np.zeros(FIRST_SLOTS, np.uint64)
+                list_records(part.words, address_of(part.words), flip, first, addresses[starts[p] : starts[p + 1]])
+
+        spread(list_parts, NUM_PARTS)
+        return addresses, first + max(counts) * NUM_PARTS, [part.words for part in self._parts]

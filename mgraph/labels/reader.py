@@ -23,7 +23,7 @@ from mgraph.labels.sort import divide, sort_labels, sort_run
 from mgraph.labels.spread import Spread, spread_over
 from mgraph.labels.strings import Strings
 from mgraph.labels.table import LabelKind, LabelTable, exchange_labels, stride_of
-from mgraph.labels.words import address_of, header_of, length_of, load_word, word_of_record, words_of
+from mgraph.labels.words import address_of, code_of, header_of, length_of, load_word, word_of_record, words_of
 from mgraph.types import Array, vertex_dtype
 
 # Sampled labels of each rank, and how many bytes of them: longer labels may share a splitter.
@@ -122,7 +122,8 @@ class LabelReader:
                 with contextlib.suppress(MemoryError):  # then the host sorts them
                     return on_device.sort_strings() if kind == STRING else on_device.sort_integers(signed=signed)
         flip = SIGN if signed else np.uint64(0)
-        addresses, arrays = self._dictionary.records(flip)
+        first_code = 0 if on_device is None else len(on_device)
+        addresses, num_codes, arrays = self._dictionary.records(flip, first_code, spread)
         self._dictionary = Dictionary()
         if on_device is not None:
             first, words = on_device.records()
@@ -130,9 +131,9 @@ class LabelReader:
             arrays.append(words)
             del on_device, words
         if self._comm.size == 1:
-            ids, labels = sort_labels(addresses, spread)
+            ids, labels = sort_labels(addresses, num_codes, spread)
         else:
-            ids, labels = _sort_over_ranks(addresses, arrays, self._comm, spread)
+            ids, labels = _sort_over_ranks(addresses, num_codes, arrays, self._comm, spread)
         if kind == STRING:
             return ids, labels
         integers = labels.data.view(">u8").astype(np.uint64) ^ flip
@@ -140,28 +141,31 @@ class LabelReader:
 
 
 def _sort_over_ranks(
-    addresses: np.ndarray, arrays: list[np.ndarray], comm: Communicator, spread: Spread
+    addresses: np.ndarray, num_codes: int, arrays: list[np.ndarray], comm: Communicator, spread: Spread
 ) -> tuple[np.ndarray, Strings]:
     """Return the id of each code, and the distinct labels that this rank has sorted."""
     splitters, sampled = _splitters(addresses, comm)
     if not len(splitters):  # on all ranks: there is no label
-        return np.zeros(len(addresses), np.int64), Strings.of([])
-    codes, bounds = divide(addresses, splitters, spread)
+        return np.zeros(num_codes, np.int64), Strings.of([])
+    ordered, bounds, _ = divide(addresses, splitters, spread)
+    codes = codes_of(ordered)
     # A code that is no label's has any id.
-    ids = np.zeros(len(addresses), np.int64)
-    parts = [_packed(codes[lo:hi], addresses) for lo, hi in itertools.pairwise(bounds)]
+    ids = np.zeros(num_codes, np.int64)
+    parts = [_packed(ordered[lo:hi]) for lo, hi in itertools.pairwise(bounds)]
     counts = [int(n[0]) for n in comm.alltoallv([np.array([hi - lo]) for lo, hi in itertools.pairwise(bounds)])]
     arrays.clear()
-    del addresses, sampled
+    del addresses, sampled, ordered
     received = comm.alltoallv([part.view(np.int64) for part in parts])
     parts.clear()
-    there = np.concatenate([_walk(part.view(np.uint64), n) for part, n in zip(received, counts, strict=True)])
-    places, labels = sort_labels(there, spread)
+    ends = np.concatenate([[0], np.cumsum(counts)])
+    there = np.empty(int(ends[-1]), np.uint64)
+    for part, lo, hi in zip(received, ends, ends[1:], strict=False):
+        _walk(part.view(np.uint64), lo, there[lo:hi])
+    places, labels = sort_labels(there, len(there), spread)
     received.clear()
     distinct = np.zeros(comm.size, np.int64)
     comm.allgather(np.array([len(labels)], np.int64), distinct)
     first = int(distinct[: comm.rank].sum())
-    ends = np.concatenate([[0], np.cumsum(counts)])
     answers = [places[lo:hi].astype(np.int64) + first for lo, hi in itertools.pairwise(ends)]
     for r, found in enumerate(comm.alltoallv(answers)):
         ids[codes[bounds[r] : bounds[r + 1]]] = found
@@ -173,17 +177,15 @@ def _splitters(addresses: np.ndarray, comm: Communicator) -> tuple[np.ndarray, n
 
     None if no rank has a label.
     """
-    there = np.flatnonzero(addresses)
-    (num_labels,) = comm.sum(len(there))
-    stride = max(num_labels // (SAMPLE * comm.size), 1)
-    own = _truncated(addresses[there[::stride]])
+    (num_labels,) = comm.sum(len(addresses))
+    drawn = addresses[:: max(num_labels // (SAMPLE * comm.size), 1)]
+    own = _truncated(drawn)
     sampled = np.concatenate(comm.alltoallv([own.view(np.int64)] * comm.size)).view(np.uint64)
-    num = sum(int(n[0]) for n in comm.alltoallv([np.array([len(there[::stride])])] * comm.size))
-    samples = _walk(sampled, num)
-    order = np.arange(num)
-    sort_run(order, samples)
-    picks = np.arange(1, comm.size) * num // comm.size
-    return samples[order[picks]] if num else samples, sampled
+    num = sum(int(n[0]) for n in comm.alltoallv([np.array([len(drawn)])] * comm.size))
+    samples = np.empty(num, np.uint64)
+    _walk(sampled, 0, samples)
+    sort_run(samples)
+    return samples[np.arange(1, comm.size) * num // comm.size] if num else samples, sampled
 
 
 def _truncated(addresses: np.ndarray) -> np.ndarray:
@@ -204,48 +206,56 @@ def truncate_records(addresses, words):
     return end
 
 
-def _packed(codes: np.ndarray, addresses: np.ndarray) -> np.ndarray:
-    """Return the records of these codes, one after another."""
-    words = np.empty(count_words(codes, addresses), np.uint64)
-    pack_records(codes, addresses, words)
+def _packed(addresses: np.ndarray) -> np.ndarray:
+    """Return some records, one after another."""
+    words = np.empty(count_words(addresses), np.uint64)
+    pack_records(addresses, words)
     return words
 
 
 @inline
-def count_words(codes, addresses):
-    """Return how many words the records of these codes take."""
+def codes_of(addresses):
+    """Return the codes of records."""
+    codes = np.empty(len(addresses), np.int64)
+    for i in range(len(addresses)):
+        codes[i] = code_of(load_word(addresses[i]))
+    return codes
+
+
+@inline
+def count_words(addresses):
+    """Return how many words some records take."""
     count = 0
-    for i in range(len(codes)):
-        count += 1 + words_of(length_of(load_word(addresses[codes[i]])))
+    for i in range(len(addresses)):
+        count += 1 + words_of(length_of(load_word(addresses[i])))
     return count
 
 
 @inline
-def pack_records(codes, addresses, words):
-    """Copy the records of these codes, one after another."""
+def pack_records(addresses, words):
+    """Copy records, one after another."""
     end = 0
-    for i in range(len(codes)):
-        address = addresses[codes[i]]
-        size = 1 + words_of(length_of(load_word(address)))
+    for i in range(len(addresses)):
+        size = 1 + words_of(length_of(load_word(addresses[i])))
         for d in range(size):
-            words[end + d] = word_of_record(address, d - 1)
+            words[end + d] = word_of_record(addresses[i], d - 1)
         end += size
 
 
-def _walk(words: np.ndarray, count: int) -> np.ndarray:
-    """Return the addresses of records that lie one after another."""
-    addresses = np.empty(count, np.uint64)
-    walk_records(words, address_of(words), addresses)
-    return addresses
+def _walk(words: np.ndarray, first: int, addresses: np.ndarray) -> None:
+    """Write the addresses of records that lie one after another; give them the codes from `first` on."""
+    walk_records(words, address_of(words), first, addresses)
 
 
 @inline
-def walk_records(words, base, addresses):
-    """Write the address of each record."""
+def walk_records(words, base, first, addresses):
+    """Write the address of each record, and its code into it."""
     place = 0
     for i in range(len(addresses)):
+        length = length_of(words[place])
+        words[place] = header_of(length, first + i)
         addresses[i] = base + np.uint64(8 * place)
-        place += 1 + words_of(length_of(words[place]))
+        place += 1 + words_of(length)
 
 
 def _rebalanced(labels: np.ndarray | Strings, num_vertices: int, comm: Communicator) -> np.ndarray | Strings:

@@ -45,9 +45,7 @@ class Strings:
     @classmethod
     def of_lengths(cls, lengths: np.ndarray, data: np.ndarray) -> Strings:
         """Return strings of these lengths, with bytes that follow each other."""
-        offsets = np.zeros(len(lengths) + 1, np.int64)
-        np.cumsum(lengths, out=offsets[1:])
-        return cls(offsets, data)
+        return cls(starts_of(lengths), data)
 
     @classmethod
     def of(cls, texts: Iterable[str]) -> Strings:
@@ -80,3 +78,10 @@ def concatenate(parts: Sequence[Strings]) -> Strings:
         return parts[0].compact()
     lengths = np.concatenate([part.lengths for part in parts])
     return Strings.of_lengths(lengths, np.concatenate([part.compact().data for part in parts]))
+
+
+def starts_of(lengths: np.ndarray) -> np.ndarray:
+    """Return where each of several parts of an array begins, and the end of the last."""
+    starts = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=starts[1:])
+    return starts

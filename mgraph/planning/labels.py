@@ -52,8 +52,10 @@ class PlannedLabels:
         # Beside records: addresses, labels in order, their buckets, ids, and the sorted strings with their offsets.
         sorting = records + FULLEST * 8 + 18 + 2 * number + of_label
         if num_ranks > 1:
-            # Records are packed to be sent, and received; codes and ids wait for the answers.
-            sorting = max(FULLEST * 8 + 16 + records + record, 16 + 2 * record, 40 + record + 2 * number + of_label)
+            # Records are packed to be sent, and received; codes and ids wait for the answers. Strings are copied once
+            # more if ranks have had the same.
+            found = 48 + record + 2 * number + 2 * of_label
+            sorting = max(FULLEST * 8 + 16 + records + record, 16 + 2 * record, found)
         return {
             LABELS: int((8 + of_label if self.is_text else 8) * (self.most // num_ranks + 1)),
             LABELS_READ: int((records + 8 * SLOTS) * own + codes + integers + reading) + DICTIONARY_BYTES,

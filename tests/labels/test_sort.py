@@ -9,6 +9,7 @@ import pytest
 from on_ranks import run_on_ranks
 
 from mgraph.backends.cpu import CpuBackend
+from mgraph.labels import sort
 from mgraph.labels.reader import LabelReader
 from mgraph.labels.strings import Strings
 
@@ -22,6 +23,12 @@ LABELS = {
     "longer than a sample of them": ["p" * 300 + f"{k:08}" for k in range(5000)],
     "all equal": ["x"] * 5000,
 }
+
+
+@pytest.fixture(autouse=True)
+def small_buckets(monkeypatch):
+    """Sort few labels in several buckets, with gaps where ranks have had the same."""
+    monkeypatch.setattr(sort, "BUCKET_LABELS", 256)
 
 
 @pytest.mark.parametrize("num_ranks", [1, 3])
