@@ -49,3 +49,14 @@ def test_arrow_without_pyarrow_is_refused(tmp_path, monkeypatch):
     with pytest.raises(UsageError, match="Arrow needs pyarrow: pip install pyarrow"):
         write_columns(tmp_path / "a.arrow", {"a": np.arange(2)})
     assert not list(tmp_path.iterdir())
+
+
+def test_strings_that_do_not_shrink_are_written_uncompressed(tmp_path):
+    hashes = [f"{k * 0x9E3779B97F4A7C15 % (1 << 64):016x}" for k in range(1000)]
+    urls = [f"https://example.org/page/{k}" for k in range(1000)]
+    columns = {"vertex": strings(hashes), "url": strings(urls), "k": np.arange(1000)}
+    write_columns(tmp_path / "a.parquet", columns)
+    row_group = pyarrow.parquet.ParquetFile(tmp_path / "a.parquet").metadata.row_group(0)
+    found = [row_group.column(i).compression for i in range(3)]
+    assert found == ["UNCOMPRESSED", "SNAPPY", "SNAPPY"]
+    assert pandas.read_parquet(tmp_path / "a.parquet")["vertex"].tolist() == hashes
