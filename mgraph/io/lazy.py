@@ -24,7 +24,9 @@ class LazyEdges:
     how: IdOptions
     name: str = "dask"
 
-    def computed(self, values: list[Any], sizes: list[Sizes], holders: list[list[str]]) -> PartitionTable:
+    def computed(
+        self, values: list[Any], sizes: list[Sizes], distinct: tuple[int, int] | None, holders: list[list[str]]
+    ) -> PartitionTable:
         """Return the table of the partitions: of their values, or of futures and the workers that hold them."""
         numbers = range(len(values))
         texts = [text for _, text in sizes if text is not None]
@@ -40,7 +42,8 @@ class LazyEdges:
             self.how.directed,
             self.how.labels,
             self.how.base,
-            sum(texts) if texts else None,
+            text_bytes=sum(texts) if texts else None,
+            distinct=distinct,
         )
 
 

@@ -16,7 +16,7 @@ from mgraph.errors import InputError
 from mgraph.io.frames import columns_of
 from mgraph.io.memory import columns_table
 from mgraph.io.memory_columns import ids_column, sample_columns, weights_of
-from mgraph.io.samples import LABEL_PLACES
+from mgraph.io.samples import LABEL_PLACES, LabelSample
 
 # The number of edges, and the bytes of their ids if these are strings.
 Sizes = tuple[int, int | None]
@@ -50,6 +50,7 @@ class PartitionTable:
     labels: Labels = "auto"
     base: int = 0
     text_bytes: int | None = None  # of all ids of both ends, as the partitions suggest it
+    distinct: tuple[int, int] | None = None  # how many strings differ, as expected and at most
 
     @property
     def has_weights(self) -> bool:
@@ -113,13 +114,23 @@ def deal(holders: Sequence[Sequence[str]], workers: Sequence[str]) -> list[list[
 
 def sizes_of(partition: Any) -> Sizes:
     """Return the number of edges of a computed partition, and the bytes of their ids if these are strings."""
-    columns = _values(partition)
+    sample = sample_of(partition, LABEL_PLACES)
+    num_edges = len(_values(partition)[0])
+    return num_edges, None if sample is None else sample.text_bytes(num_edges)
+
+
+def sample_of(partition: Any, most: int = 1) -> LabelSample | None:
+    """Return the ids in at most `most` places of a computed partition; None if these are numbers."""
     try:
-        ends = [ids_column(column, "ids") for column in columns[:2]]
+        return sample_columns([ids_column(column, "ids") for column in _values(partition)[:2]], most)
     except InputError:
-        return len(columns[0]), None  # found again, and reported, when the piece is read
-    sample = sample_columns(ends, LABEL_PLACES)
-    return len(columns[0]), None if sample is None else sample.text_bytes(len(columns[0]))
+        return None  # found again, and reported, when the piece is read
+
+
+def distinct_of(samples: Sequence[LabelSample | None], sizes: Sequence[Sizes]) -> tuple[int, int] | None:
+    """Return how many distinct strings all partitions have, as expected and at most; None if ids are numbers."""
+    known = [sample for sample in samples if sample is not None]
+    return LabelSample.merged(known).distinct(sum(num_edges for num_edges, _ in sizes)) if known else None
 
 
 def _values(partition: Any) -> list[Any]:

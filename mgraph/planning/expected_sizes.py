@@ -43,7 +43,8 @@ def as_planned(source: EdgeSizes | EdgeTable) -> EdgeSizes:
     # Ids beyond that have large gaps, and are labels.
     has_gaps = expected is not None and expected > 4 * edges
     sample = sample_of_labels(source)
-    found, most = (edges // EDGES_PER_VERTEX, 2 * edges) if sample is None else sample.distinct(edges)
+    known = getattr(source, "distinct", None) or (edges // EDGES_PER_VERTEX, 2 * edges)
+    found, most = known if sample is None else sample.distinct(edges)
     labels = _planned_labels(source, has_gaps, most)
     if num_vertices is None:
         num_vertices = found if expected is None or has_gaps else max(expected, 0)

@@ -14,7 +14,7 @@ import mgraph as mg
 from mgraph.backends.host_memory import FreeMemory
 from mgraph.io.formats import read_source
 from mgraph.io.memory import edges_table
-from mgraph.io.partitions import sizes_of
+from mgraph.io.partitions import distinct_of, sample_of, sizes_of
 from mgraph.planning.expected_sizes import as_planned
 from mgraph.planning.labels import LABELS
 from mgraph.planning.memory import KEPT, plan_graph
@@ -182,6 +182,10 @@ def test_labels_in_memory_are_estimated(kind):
         sizes = [sizes_of([values[:100] for values in lists]), sizes_of([values[100:] for values in lists])]
         assert sum(rows for rows, _ in sizes) == 20_000
         found = sum(num_bytes for _, num_bytes in sizes)
+        samples = [sample_of([values[:100] for values in lists]), sample_of([values[100:] for values in lists])]
+        expected, most = distinct_of(samples, sizes)
+        assert 500 < expected <= most <= 40_000
+        assert distinct_of([sample_of(np.zeros((3, 2), np.int64))], [(3, None)]) is None
     else:
         found = edges_table(*columns[kind]).text_bytes
     assert found == pytest.approx(NAME_BYTES * 40_000, rel=0.05)
