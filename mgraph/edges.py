@@ -114,7 +114,7 @@ class EdgeTable(Protocol):
 
     An undirected edge is given once or in both directions. If the input declares the number of edges, the table has it
     as `declared_edges`; another number is refused. A table that may have strings as ids says by `is_text` whether it
-    has.
+    has, and one of data in memory by `may_be_empty` that no edges, and no vertices, are a graph: a file is refused.
     """
 
     @property

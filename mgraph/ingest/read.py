@@ -26,6 +26,7 @@ from mgraph.errors import InputError
 from mgraph.formatting import counted
 from mgraph.ingest.kept import Keeper, KeptColumn, KeptEdges, KeptPiece, device_of, memory_budget
 from mgraph.ingest.labelled import are_labels, encoded, keep_codes, mapped
+from mgraph.io.checks import check_not_empty
 from mgraph.labels.strings import Strings
 from mgraph.types import LARGE_VERTEX, SMALL_VERTEX, Array, none_of
 
@@ -164,6 +165,7 @@ class _TableReader:
             doubts = ((k, self.found[k].doubt) for k in numbers)
             _raise_first(next(((k, doubt) for k, doubt in doubts if doubt is not None), None), comm)
         _check_declared(table, num_edges, num_vertices)
+        check_not_empty(table, num_edges, num_vertices)
         if is_text and is_integer:
             raise InputError(
                 f"{table.name}: some ids are integers, and others strings: labels='string' reads all as strings"

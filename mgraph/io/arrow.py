@@ -40,7 +40,7 @@ STREAM = b"\xff\xff\xff\xff"
 class ArrowTable:
     """A file as a table: the names of its columns, and its record batches."""
 
-    file: InputFile
+    path: InputFile
     columns: tuple[str, ...]  # the ends, and the weight if there is one
     num_vertices: int | None
     directed: bool
@@ -53,7 +53,7 @@ class ArrowTable:
 
     @property
     def name(self) -> str:
-        return self.file.stem
+        return self.path.stem
 
     @property
     def has_weights(self) -> bool:
@@ -62,23 +62,23 @@ class ArrowTable:
     @property
     def max_edges(self) -> int:
         """The number of edges as some record batches suggest it."""
-        return _expected(self, identity(self.file.stat()))[0]
+        return _expected(self, identity(self.path.stat()))[0]
 
     @property
     def text_bytes(self) -> int | None:
         """The bytes of all ids of both ends, estimated in the same way; None if these are numbers."""
-        rows, found, _ = _expected(self, identity(self.file.stat()))
+        rows, found, _ = _expected(self, identity(self.path.stat()))
         return found.text_bytes(rows) if isinstance(found, LabelSample) else found
 
     def label_sample(self, most: int = LABEL_PLACES) -> LabelSample | None:
         """Return the ids in these batches; None if these are numbers, or not read."""
-        found = _expected(self, identity(self.file.stat()))[1]
+        found = _expected(self, identity(self.path.stat()))[1]
         return found if isinstance(found, LabelSample) else None
 
     @property
     def expected_vertices(self) -> int | None:
         """The number of vertices as ids in these batches suggest it; None if these are strings, or not read."""
-        return _expected(self, identity(self.file.stat()))[2]
+        return _expected(self, identity(self.path.stat()))[2]
 
     @property
     def num_pieces(self) -> int:
@@ -86,20 +86,20 @@ class ArrowTable:
 
     def piece(self, k: int, backend: Backend) -> EdgePiece:
         first = k * self.piece_batches
-        with _opened(self.file) as (pyarrow, reader):
+        with _opened(self.path) as (pyarrow, reader):
             if reader.num_record_batches != self.num_batches or not set(self.columns) <= set(reader.schema.names):
-                raise changed(self.file, f"it has {reader.num_record_batches} record batches")
+                raise changed(self.path, f"it has {reader.num_record_batches} record batches")
             last = min(first + self.piece_batches, self.num_batches)
-            batches = [_batch(self.file, reader, number) for number in range(first, last)]
+            batches = [_batch(self.path, reader, number) for number in range(first, last)]
             table = pyarrow.Table.from_batches(batches, reader.schema)
         rows = np.cumsum([0, *(batch.num_rows for batch in batches)])
-        where = partial(_where, self.file, first, rows)
+        where = partial(_where, self.path, first, rows)
         columns = [_complete(decoded(table.column(name)), name, where) for name in self.columns]
         sources, targets = map(as_end, columns[:2])
         return edge_piece(sources, targets, columns[2].to_numpy() if self.has_weights else None, where)
 
     def release(self) -> None:
-        release(self.file)
+        release(self.path)
 
 
 def read_arrow(
@@ -148,15 +148,15 @@ def _expected(table: ArrowTable, _: Identity) -> tuple[int, LabelSample | int | 
     """Return rows, strings or their bytes, and vertices by some batches; large ones are not read twice."""
     if not table.num_batches:
         return (0, LabelSample.of(()), None) if table.is_text else (0, None, 0)
-    if _size(table.file) > table.num_batches * SAMPLE_BYTES:
+    if _size(table.path) > table.num_batches * SAMPLE_BYTES:
         return _bounds(table)
     most = rows = 0
     top = -1
     strings: list[Sequence[Any]] = []
     try:
-        with _opened(table.file) as (_, reader):
+        with _opened(table.path) as (_, reader):
             for number in places(table.num_batches - 1):
-                batch = _batch(table.file, reader, number)
+                batch = _batch(table.path, reader, number)
                 ends = [as_end(decoded(chunked(batch.column(name)))) for name in table.columns[:2]]
                 most = max(most, batch.num_rows)
                 rows += batch.num_rows
@@ -174,9 +174,9 @@ def _expected(table: ArrowTable, _: Identity) -> tuple[int, LabelSample | int | 
 
 def _bounds(table: ArrowTable) -> tuple[int, int | None, int | None]:
     """Return the rows, and a bound of the bytes of strings if these are neither compressed nor in a dictionary."""
-    size = _size(table.file)
+    size = _size(table.path)
     rows = size // table.row_bytes + 1
-    with contextlib.suppress(InputError), _opened(table.file) as (_, reader):
+    with contextlib.suppress(InputError), _opened(table.path) as (_, reader):
         # Older pyarrow cannot count without reading everything.
         rows = reader.count_rows() if hasattr(reader, "count_rows") else rows
     return rows, max(size - rows * table.row_bytes, rows) if table.is_text else None, None

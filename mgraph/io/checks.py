@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from mgraph.edges import Labels
+from mgraph.edges import EdgeTable, Labels
 from mgraph.errors import InputError, UsageError
 from mgraph.types import WEIGHT_DTYPES
 
@@ -192,3 +192,13 @@ def check_base(base: Any) -> int:
     if as_integer(base, "base") < 0:
         raise UsageError(f"base {base} is negative: it is the id of the first vertex")
     return int(base)
+
+
+def check_not_empty(table: EdgeTable, num_edges: int, num_vertices: int) -> None:
+    """Refuse a file without edges that says nothing of vertices: it is cut, or another than was meant."""
+    is_declared = table.num_vertices is not None or getattr(table, "declared_edges", None) is not None
+    if not (num_edges or num_vertices or is_declared or getattr(table, "may_be_empty", False)):
+        raise InputError(
+            f"{getattr(table, 'path', table.name)} has no edges, and does not say how many vertices: "
+            "give num_vertices= (--num-vertices) if it is meant to be empty"
+        )

@@ -17,6 +17,7 @@ from mgraph.edges import EdgePiece, EdgeTable
 from mgraph.errors import InputError
 from mgraph.formatting import counted
 from mgraph.io.ahead import mapped_ahead
+from mgraph.io.checks import check_not_empty
 from mgraph.io.output_tables import Batch, ColumnType, EdgeFacts, Table
 from mgraph.labels.strings import Strings
 from mgraph.types import LARGE_VERTEX, SMALL_VERTEX, none_of
@@ -69,19 +70,20 @@ def table_of_pieces(edges: EdgeTable, backend: Backend, *, in_one_pass: bool) ->
         facts = EdgeFacts(edges.num_vertices, edges.directed, survey.highest)
 
     def batches(names: Sequence[str]) -> Iterator[Batch]:
-        count = 0
+        count = apart = 0
         floats = False
         doubt = None
         for piece in _pieces(edges, backend):
             _refuse_mixed(edges, piece.is_text, kinds["source"] is None, len(piece))
             count += len(piece)
+            apart += piece.num_vertices_apart
             doubt = doubt or piece.doubt
             floats = floats or _is_float(piece)
             if len(piece) and survey is not None:
                 yield {name: _cast(piece.columns[name], kinds[name]) for name in names}
             elif len(piece):
                 yield {name: piece.columns[name] for name in names}
-        _check_end(edges, count, None if floats else doubt)
+        _check_end(edges, count, apart, None if floats else doubt)
 
     return Table(kinds, None if survey is None else survey.num_edges, batches, facts), survey
 
@@ -141,7 +143,7 @@ def _survey(edges: EdgeTable, backend: Backend) -> Survey:
             is_text = piece.is_text
         low = min(low, piece.low)
         high = max(high, piece.high)
-    _check_end(edges, num_edges, None if any(dtype.kind == "f" for dtype in weights) else doubt)
+    _check_end(edges, num_edges, apart, None if any(dtype.kind == "f" for dtype in weights) else doubt)
     ids = None if is_text else _ids_dtype(low, high)
     columns: dict[str, ColumnType] = {"source": ids, "target": ids}
     if edges.has_weights:
@@ -162,8 +164,8 @@ def _refuse_mixed(edges: EdgeTable, is_text: bool, others: bool, count: int) -> 
         )
 
 
-def _check_end(edges: EdgeTable, num_edges: int, doubt: InputError | None) -> None:
-    """Raise what only the whole input shows: an integer beyond 64 bits, or a missing edge."""
+def _check_end(edges: EdgeTable, num_edges: int, num_vertices: int, doubt: InputError | None) -> None:
+    """Raise what only the whole input shows: an integer beyond 64 bits, a missing edge, or none."""
     if doubt is not None:
         raise doubt
     declared = getattr(edges, "declared_edges", None)
@@ -171,6 +173,7 @@ def _check_end(edges: EdgeTable, num_edges: int, doubt: InputError | None) -> No
         raise InputError(
             f"{edges.name} has {counted(num_edges, 'edge')} where its header says {declared:,}: truncated?"
         )
+    check_not_empty(edges, num_edges, num_vertices)
 
 
 def _cast(values: Any, kind: ColumnType) -> Any:

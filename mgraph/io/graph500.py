@@ -29,7 +29,7 @@ WIDE = np.dtype([("source", "<i8"), ("target", "<i8")])
 class Graph500Table:
     """A file of edges with a checked length."""
 
-    file: InputFile
+    path: InputFile
     weights_file: InputFile | None
     wide: bool
     max_edges: int
@@ -40,7 +40,7 @@ class Graph500Table:
 
     @property
     def name(self) -> str:
-        return self.file.stem
+        return self.path.stem
 
     @property
     def has_weights(self) -> bool:
@@ -53,8 +53,8 @@ class Graph500Table:
     def piece(self, k: int, backend: Backend) -> EdgePiece:
         lo, hi = edges_of_piece(k, self.max_edges)
         dtype = WIDE if self.wide else PACKED
-        with opened(self.file) as raw:
-            edges = read_range(self.file, raw, dtype, lo * dtype.itemsize, hi - lo)
+        with opened(self.path) as raw:
+            edges = read_range(self.path, raw, dtype, lo * dtype.itemsize, hi - lo)
         weights = None
         if self.weights_file is not None:
             with opened(self.weights_file) as raw:
@@ -63,10 +63,10 @@ class Graph500Table:
             np.ascontiguousarray(edges[end]) if self.wide else edges[f"{end}_high"].astype(np.int64) << 32 | edges[end]
             for end in ("source", "target")
         )
-        return edge_piece(sources, targets, weights, lambda i: f"{self.file}: edge {lo + i}")
+        return edge_piece(sources, targets, weights, lambda i: f"{self.path}: edge {lo + i}")
 
     def release(self) -> None:
-        for file in (self.file, self.weights_file):
+        for file in (self.path, self.weights_file):
             if release := getattr(file, "release", None):
                 release()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -66,6 +66,7 @@ class MemoryTable:
     directed: bool = False
     labels: Labels = "auto"
     base: int = 0
+    may_be_empty: ClassVar[bool] = True
 
     @property
     def has_weights(self) -> bool:

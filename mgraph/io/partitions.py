@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -49,6 +49,7 @@ class PartitionTable:
     directed: bool = False
     labels: Labels = "auto"
     base: int = 0
+    may_be_empty: ClassVar[bool] = True
     text_bytes: int | None = None  # of all ids of both ends, as the partitions suggest it
     distinct: tuple[int, int] | None = None  # how many strings differ, as expected and at most
 

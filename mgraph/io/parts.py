@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -31,6 +31,7 @@ class PartTable:
     num_pieces: int
     max_edges: int
     pieces: dict[int, EdgePiece]
+    may_be_empty: ClassVar[bool] = True
 
     def __sizeof__(self) -> int:
         # Dask's estimate of the size, which by default does not count the arrays.

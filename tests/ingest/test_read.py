@@ -92,11 +92,13 @@ def test_edges_do_not_depend_on_the_number_of_ranks(monkeypatch, rounds):
         assert rows == expected
 
 
-def test_table_without_edges_has_no_vertices():
+def test_table_without_edges_has_the_vertices_that_are_declared():
     for pieces in ([], [([], [])]):
         empty = [tuple(np.array(ids, np.int64) for ids in piece) for piece in pieces]
-        assert edges_of(Table(empty), 2) == (0, 0, None, [])
+        assert edges_of(Table(empty, num_vertices=0), 2) == (0, 0, None, [])
         assert edges_of(Table(empty, num_vertices=5), 2) == (5, 0, None, [])
+        with pytest.raises(InputError, match=r"has no edges, and does not say .* give num_vertices="):
+            edges_of(Table(empty), 2)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +118,7 @@ def test_table_without_edges_has_no_vertices():
 def test_weights_of_all_pieces_decide_their_dtype(weights, dtype):
     pieces = [(np.arange(len(w)), np.arange(len(w)), w) for w in weights]
     for num_ranks in (1, 2):
-        _, _, found, rows = edges_of(Table(pieces, True), num_ranks)
+        _, _, found, rows = edges_of(Table(pieces, True, num_vertices=9), num_ranks)
         assert found == dtype
         assert sorted(row[2] for row in rows) == sorted(
             float(w) if dtype[0] == "f" else int(w) for p in weights for w in p

@@ -301,3 +301,22 @@ def test_option_that_a_format_does_not_know_is_refused(tmp_path):
             read_source(path, **{option: 1})
     with pytest.raises(UsageError, match=r"g\.sg is of a format in which ids are integers: labels='string' applies"):
         read_source(path, labels="string")
+
+
+def test_file_without_edges_or_vertices_is_refused(tmp_path):
+    columns = {"source": np.empty(0, np.int64), "target": np.empty(0, np.int64)}
+    for suffix in (".parquet", ".arrow", ".csv"):
+        write_columns(tmp_path / f"header{suffix}", columns)
+    for name, data in {"empty.csv": "", "blank.el": "\n\n", "comment.el": "# none\n", "l.e": "", "l.v": ""}.items():
+        (tmp_path / name).write_text(data)
+    paths = sorted(tmp_path.iterdir())
+    assert len(paths) == 8
+    for path in [*paths, [tmp_path / "empty.csv", tmp_path / "header.csv"]]:
+        with pytest.raises(InputError, match=r"has no edges, and does not say how many vertices: give num_vertices="):
+            read_edges(path)
+    # As it is if the number of vertices is known.
+    (tmp_path / "l.v").write_text("1\n2\n")
+    (tmp_path / "declared.mtx").write_text("%%MatrixMarket matrix coordinate pattern general\n3 3 0\n")
+    assert read_edges(tmp_path / "l.e").num_vertices == 3
+    assert read_edges(tmp_path / "declared.mtx").num_vertices == 3
+    assert read_edges(tmp_path / "header.csv", num_vertices=0).num_vertices == 0
