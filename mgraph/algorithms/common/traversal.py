@@ -19,7 +19,7 @@ TRACE_RECORDS = 1 << 12
 
 def only_target(until: Sequence[int]) -> int:
     """Return the position that ends a persistent search: -1 for none or several."""
-    return until[0] if len({*until}) == 1 else -1
+    return until[0] if len(until) == 1 else -1
 
 
 @dataclass
