@@ -275,7 +275,7 @@ def test_search_up_to_a_target_settles_all_that_is_as_near(case, order):
         search(case, [3], 2 + seed % 2, order, seed, heavies=seed % 2 > 0, narrow=seed % 3 > 0, target=target)
 
 
-@pytest.mark.covering(every=2)
+@pytest.mark.ci
 @pytest.mark.parametrize("heavies", [False, True])
 def test_search_ends_after_the_bucket_of_a_target(heavies):
     num_steps = [
