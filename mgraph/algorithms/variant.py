@@ -117,6 +117,12 @@ class Setting:
     has_heavy_arcs: bool  # weights beyond the width of a bucket, so that sorting rows by weight pays
     failed: frozenset[str] = frozenset()  # needs that some rank could not make
     faster_on_host: frozenset[str] = frozenset()  # algorithms that the CPU beside one GPU runs sooner
+    has_equal_weights: bool = False  # and so that their order is that of the edges' ends
+
+    @property
+    def is_one_cpu(self) -> bool:
+        """Whether a graph's rows are on one CPU rank."""
+        return self.layout == "rows" and self.num_ranks == 1 and not self.has_persistent_kernels
 
     @classmethod
     def of(cls, shard: Shard, comm: Communicator, method: str = "auto") -> Setting:
@@ -156,6 +162,8 @@ class Setting:
             wants_weight_sorted_rows(info),
             failed,
             faster_on_host,
+            # Zeros of floats may have two signs, which have an order.
+            info.min_weight == info.max_weight != 0,
         )
 
     @classmethod

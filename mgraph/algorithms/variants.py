@@ -21,10 +21,12 @@ from mgraph.algorithms.bfs.step import VARIANT as BFS_STEP
 from mgraph.algorithms.bfs.sweep import VARIANT as BFS_SWEEP
 from mgraph.algorithms.components.afforest import AROUND_GIANT
 from mgraph.algorithms.components.afforest import VARIANT as AFFOREST
+from mgraph.algorithms.components.hybrid import VARIANT as COMPONENTS_HYBRID
 from mgraph.algorithms.predecessors.rows import VARIANT as PREDECESSORS_ROWS
 from mgraph.algorithms.predecessors.sweep import VARIANT as PREDECESSORS_SWEEP
 from mgraph.algorithms.spanning_forest.filter_boruvka import PERSISTENT as FOREST_PERSISTENT
 from mgraph.algorithms.spanning_forest.filter_boruvka import VARIANT as FOREST_BORUVKA
+from mgraph.algorithms.spanning_forest.first_edges import VARIANT as FIRST_EDGES
 from mgraph.algorithms.sssp.delta_stepping import VARIANT as SSSP_DELTA_STEPPING
 from mgraph.algorithms.sssp.host import VARIANT as SSSP_HOST
 from mgraph.algorithms.sssp.hybrid import VARIANT as SSSP_HYBRID
@@ -57,9 +59,9 @@ SSSP = (
 )
 MULTI_SOURCE = (BFS_MULTI_SOURCE,)
 PREDECESSORS = (PREDECESSORS_SWEEP, PREDECESSORS_ROWS)
-COMPONENTS = (AROUND_GIANT, AFFOREST)
+COMPONENTS = (AROUND_GIANT, COMPONENTS_HYBRID, AFFOREST)
 STRONG_COMPONENTS = (DEPTH_FIRST, COLORING)
-SPANNING_FOREST = (FOREST_PERSISTENT, FOREST_BORUVKA)
+SPANNING_FOREST = (FOREST_PERSISTENT, FIRST_EDGES, FOREST_BORUVKA)
 
 TABLE: dict[str, tuple[Variant, ...]] = {
     "bfs": BFS,

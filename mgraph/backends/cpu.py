@@ -56,7 +56,7 @@ class CpuBackend(Backend):
         lo, hi, *rest = args
         if hi <= lo:
             return
-        if self.threads == 1 or (hi - lo) * kernel.lanes < SERIAL_ITEMS:
+        if self.threads == 1 or (hi - lo) * kernel.lanes < SERIAL_ITEMS * kernel.light:
             kernel.cpu(lo, hi, *rest)
             return
         step = -(-(hi - lo) // (self.threads * RANGES_PER_THREAD))

@@ -72,6 +72,7 @@ class Kernel:
         types: dict[str, str],
         *,
         cooperative: bool = False,
+        light: int = 1,
     ) -> None:
         self.name = function.__name__
         self.module = function.__module__.removeprefix("mgraph.")
@@ -81,6 +82,7 @@ class Kernel:
         self.block = block
         self._shared_bytes = shared_bytes
         self.types = {typedef: self.parameters.index(name) for typedef, name in types.items()}
+        self.light = light
         self.cooperative = cooperative  # a persistent kernel: one cooperative launch, no CPU twin
         self.num_ranks: int | None = None
         self._function = function
@@ -130,7 +132,7 @@ def for_ranks(kernel: Kernel, num_ranks: int) -> Kernel:
 
 
 def kernel(
-    *, lanes: int = 1, block: int = 256, shared_bytes: int | Callable[..., int] = 0, **types: str
+    *, lanes: int = 1, block: int = 256, shared_bytes: int | Callable[..., int] = 0, light: int = 1, **types: str
 ) -> Callable[[Callable], Kernel]:
     """Make a kernel from a Numba function and its CUDA twin.
 
@@ -142,10 +144,12 @@ def kernel(
         CUDA threads of a block.
     shared_bytes
         Dynamic shared memory of a block: a number, or a function of the kernel's arguments by name.
+    light
+        How many work items take a CPU as long as one of most kernels.
     **types
         typedef=parameter: the typedef is the dtype of that array.
     """
-    return lambda function: Kernel(function, lanes, block, shared_bytes, types)
+    return lambda function: Kernel(function, lanes, block, shared_bytes, types, light=light)
 
 
 def persistent(

@@ -26,19 +26,30 @@ def compute_components(rank: Rank, graph: str, key: str) -> dict[str, Any]:
     variant, roots = run_variant.compute_components(shard, rank.comm, trace)
     with trace.phase("translate"):
         labels = labels_of_users(shard, rank.comm, roots)
-    return store_labels(rank, shard, key, labels, variant, trace)
+    num = roots.num_roots
+    if num is not None:
+        # An isolated vertex has no position.
+        num += shard.info.num_vertices - shard.partition.num_positions
+    return store_labels(rank, shard, key, labels, variant, trace, num)
 
 
-def store_labels(rank: Rank, shard: Shard, key: str, labels: Array, variant: str, trace: Trace) -> dict[str, Any]:
-    """Store the labels of this rank's range of user ids as `key` and return this rank's stats."""
+def store_labels(
+    rank: Rank, shard: Shard, key: str, labels: Array, variant: str, trace: Trace, num_components: int | None = None
+) -> dict[str, Any]:
+    """Store the labels of this rank's range of user ids as `key` and return this rank's stats.
+
+    `num_components` are those with a label in the range, where they were counted.
+    """
     lo, hi = shard.user_range
+    if num_components is None:
+        num_components = total(rank.backend, labels == rank.backend.xp.arange(lo, hi))
     rank.objects[key] = StoredColumns(lo, {"labels": labels}, labels=shard.labels)
     return {
         "seconds": trace.seconds,
         "supersteps": trace.supersteps,
         "bytes_sent": trace.bytes_sent,
         "variant": variant,
-        "components": total(rank.backend, labels == rank.backend.xp.arange(lo, hi)),
+        "components": num_components,
     }
 
 

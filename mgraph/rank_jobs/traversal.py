@@ -137,11 +137,12 @@ def _translate(shard: Shard, rank: Rank, result: StoredTraversal, isolated: list
     columns = result.columns
     traversal = result.traversal
     predecessors = traversal.predecessors if result.spec.predecessors else None
-    tree = traversal.in_user_ids or translate_results(shard, comm, traversal.distances, predecessors)
+    tree = traversal.in_user_ids or translate_results(shard, comm, traversal.distances, predecessors, traversal.reached)
     columns |= zip(("distances", "predecessors"), tree, strict=False)
     if len(result.spec.sources) > 1:
         roots = find_roots(shard, comm, traversal.predecessors)
         (columns["nearest_source"],) = translate_results(shard, comm, None, roots)
+    traversal.reached = None
     lo, hi = shard.user_range
     own = [source for source in isolated if lo <= source < hi]
     for source in own:

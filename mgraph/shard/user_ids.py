@@ -7,12 +7,19 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from mgraph.backends.base import Allocated, Backend, Bound
+from mgraph.backends.cpu import CpuBackend
 from mgraph.comm.base import Communicator
+from mgraph.shard.edge_order_kernels import count_order, is_sorted, sort_arcs
 from mgraph.shard.result_routing import aligned_starts, require_result_routing
 from mgraph.shard.rows_kernels import look_up
 from mgraph.shard.shard import ResultRouting, Shard, cached_on_shard
-from mgraph.shard.user_ids_kernels import deal_tree, find_positions, translate_levels, translate_tree
+from mgraph.shard.user_ids_kernels import deal_tree, find_positions, scatter_few, translate_levels, translate_tree
 from mgraph.types import LEVEL, NARROW_LEVEL, Array, vertex_dtype
+
+# Few vertices are reached: at most one of so many.
+FEW_SHARE = 8
+# A CPU sorts edges by counting where vertices are at most so many for each edge.
+COUNTED_VALUES = 4
 
 
 def positions_of(shard: Shard, comm: Communicator, users: Sequence[int]) -> list[int]:
@@ -45,13 +52,20 @@ def user_dtype(dtype: np.dtype) -> np.dtype:
 
 
 def translate_results(
-    shard: Shard, comm: Communicator, distances: Array | None, predecessors: Array | None
+    shard: Shard,
+    comm: Communicator,
+    distances: Array | None,
+    predecessors: Array | None,
+    reached: np.ndarray | None = None,
 ) -> list[Array]:
     """Return distances and predecessors, those that are not None, for this rank's range of user ids.
 
     Float distances keep their dtype, inf if unreached; levels are int32 and integer distances int64, -1 if unreached.
-    Predecessors are user ids, int64, -1 for none.
+    Predecessors are user ids, int64, -1 for none. `reached` are the states of the reached vertices, where one CPU rank
+    has listed them.
     """
+    if reached is not None and len(reached) * FEW_SHARE < shard.info.num_vertices:
+        return _translate_few(shard, distances, predecessors, reached)
     routing = require_result_routing(shard, comm)
     step = 1
     columns = [distances, predecessors]
@@ -59,6 +73,18 @@ def translate_results(
         step, columns = _send_to_servers(shard, comm, routing, distances, predecessors)
     dtypes = [None if column is None else column.dtype for column in columns]
     return _translation(shard, step, *dtypes)(*[column for column in columns if column is not None])
+
+
+def _translate_few(
+    shard: Shard, distances: np.ndarray | None, predecessors: np.ndarray | None, reached: np.ndarray
+) -> list[Array]:
+    """Return the results of one CPU rank, of which only those of reached vertices are translated."""
+    columns: list[Array] = []
+    for values, dtype in ((distances, None), (predecessors, np.dtype(np.int64))):
+        if values is not None:
+            columns.append(np.empty(shard.info.num_vertices, dtype or user_dtype(values.dtype)))
+            scatter_few(reached, values, shard.user_of_local, dtype is not None, columns[-1])
+    return columns
 
 
 @cached_on_shard
@@ -157,7 +183,7 @@ def edges_of_users(shard: Shard, comm: Communicator, arcs: Array) -> tuple[int, 
     """
     xp = shard.backend.xp
     rows = shard.rows
-    local = xp.searchsorted(rows.indptr, arcs, side="right") - 1
+    arcs, local = _rows_of_arcs(shard, arcs)
     if shard.user_of_local is None:
         near = shard.partition.offset(comm.rank) + local
         far = rows.targets[arcs].astype(np.int64)
@@ -178,13 +204,39 @@ def edges_of_users(shard: Shard, comm: Communicator, arcs: Array) -> tuple[int, 
     return int(counts[: comm.rank].sum()), dict(zip(("sources", "targets", "weights"), columns, strict=True))
 
 
+def _rows_of_arcs(shard: Shard, arcs: Array) -> tuple[Array, Array]:
+    """Return distinct arcs, in some order, and the row of each."""
+    indptr = shard.rows.indptr
+    if not isinstance(shard.backend, CpuBackend):
+        return arcs, shard.backend.xp.searchsorted(indptr, arcs, side="right") - 1
+    ordered = arcs.copy()
+    local = np.empty(len(arcs), np.int64)
+    sort_arcs(indptr, np.zeros((int(indptr[-1]) >> 6) + 1, np.uint64), ordered, local)
+    return ordered, local
+
+
 def sort_edges(shard: Shard, columns: list[Array]) -> list[Array]:
     """Sort edges by source, then target: the first two columns."""
     xp = shard.backend.xp
     n = shard.info.num_vertices
+    if isinstance(shard.backend, CpuBackend) and n < COUNTED_VALUES * len(columns[0]):
+        return _sort_counted(columns)
     # Up to 3 billion vertices one 64-bit key sorts by both ends.
     packed = n * n < 1 << 63
     order = xp.argsort(columns[0] * n + columns[1]) if packed else xp.lexsort(xp.stack(columns[1::-1]))
+    return [column[order] for column in columns]
+
+
+def _sort_counted(columns: list[np.ndarray]) -> list[np.ndarray]:
+    """Sort edges by source, then target, by counting."""
+    if is_sorted(*columns[:2]):
+        return columns
+    order = None
+    for values in columns[1::-1]:
+        first = int(values.min())
+        starts = np.zeros(int(values.max()) - first + 3, np.int64)
+        before, order = order, np.empty(len(values), np.int64)
+        count_order(values, first, before, starts, order)
     return [column[order] for column in columns]
 
 

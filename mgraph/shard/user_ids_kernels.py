@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mgraph.backends.kernel import kernel
+from mgraph.backends.kernel import inline, kernel
 from mgraph.backends.numba_helpers import ones_before, ones_of, set_bit, state_of, top_of
 
 
@@ -54,6 +54,14 @@ def deal_tree(
                 out_parents[place] = user_of_state[state_of(np.int64(parents[i]), stride, multiplier)]
 
 
+@inline
+def translate_values(values, top, none, out):
+    """Write values, `none` for `top`."""
+    for i in range(len(out)):
+        value = values[i]
+        out[i] = value if value != top else none
+
+
 @kernel(vertex_t="positions", dist_t="values", parent_t="parents", id_t="users", out_t="out_distances")
 def translate_levels(lo, hi, positions, num_positions, values, parents, users, out_distances, out_parents):
     """Write levels and predecessors in order of user ids, -1 for an unreached vertex, on a single rank.
@@ -70,7 +78,24 @@ def translate_levels(lo, hi, positions, num_positions, values, parents, users, o
             out_parents[i] = users[parent]
 
 
-@kernel(vertex_t="positions", dist_t="values", parent_t="parents", id_t="users", out_t="out_distances")
+@inline
+def scatter_few(reached, values, users, are_vertices, out):
+    """Write the values of reached vertices by user id, -1 (inf for floats) for all others, on one CPU rank.
+
+    `users` has the user id of every state, None in natural order; values may be vertices too.
+    """
+    out[:] = np.inf if out.dtype.kind == "f" else -1
+    for i in range(len(reached)):
+        state = np.int64(reached[i])
+        if users is None:
+            out[state] = values[state]
+        elif are_vertices:
+            out[users[state]] = users[np.int64(values[state])]
+        else:
+            out[users[state]] = values[state]
+
+
+@kernel(light=64, vertex_t="positions", dist_t="values", parent_t="parents", id_t="users", out_t="out_distances")
 def translate_tree(
     lo, hi, positions, num_positions, stride, multiplier, bits, before, step, values, parents, users, out_distances,
     out_parents,
@@ -80,6 +105,17 @@ def translate_tree(
     Outputs may be None. `values` and `parents` are by state, or with `bits` contiguous for the states with a set bit,
     `step` apart. `users` has the user id of every state index, or is None if predecessors are user ids already.
     """
+    if positions is None and bits is None and users is None:
+        # In natural order. Loops over slices, which compilers make instructions for several values at once of.
+        last = max(lo, min(hi, num_positions))
+        if out_parents is not None:
+            translate_values(parents[lo:last], np.iinfo(parents.dtype).max, -1, out_parents[lo:last])
+            out_parents[last:hi] = -1
+        if out_distances is not None:
+            none = np.inf if values.dtype.kind == "f" else -1
+            translate_values(values[lo:last], top_of(values), none, out_distances[lo:last])
+            out_distances[last:hi] = none
+        return
     for i in range(lo, hi):
         position = i if positions is None else np.int64(positions[i])
         has = position < num_positions

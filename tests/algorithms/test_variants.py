@@ -50,6 +50,9 @@ COMPACT = {"layout": "compact"}
         (NO_PEERS, "step", "near_far", "afforest", "persistent"),
         (CPU, "hybrid", "hybrid", "afforest", "boruvka"),
         ({**CPU, "has_heavy_arcs": False}, "hybrid", "hybrid", "afforest", "boruvka"),
+        ({**CPU, "arcs_per_vertex": 4.0}, "hybrid", "hybrid", "hybrid", "boruvka"),
+        ({**CPU, "has_equal_weights": True}, "hybrid", "hybrid", "afforest", "first_edges"),
+        ({**CPUS, "arcs_per_vertex": 4.0, "has_equal_weights": True}, "step", "near_far", "afforest", "boruvka"),
         ({**CPU, "method": "delta_stepping"}, None, "delta_stepping", None, None),
         (CPUS, "step", "near_far", "afforest", "boruvka"),
         # Too many vertices for a queue to count; on one GPU shortest paths count none beside arcs.

@@ -99,7 +99,7 @@ def test_labels_after_a_complete_or_limited_search_equal_the_oracle(capacity, ca
 @pytest.mark.parametrize("spec", ["rmat", "grid"])
 @pytest.mark.parametrize("num_ranks", [1, 3, 4])
 def test_labels_of_generated_graphs_do_not_depend_on_ranks(spec, num_ranks, clusters):
-    make = {"rmat": lambda c: mg.rmat(12, edge_factor=2, cluster=c), "grid": lambda c: mg.grid(60, 70, cluster=c)}
+    make = {"rmat": lambda c: mg.rmat(12, edge_factor=8, cluster=c), "grid": lambda c: mg.grid(60, 70, cluster=c)}
     with make[spec](clusters[1]) as g, make[spec](clusters[num_ranks]) as other:
         found = mg.connected_components(g)
         again = mg.connected_components(other)

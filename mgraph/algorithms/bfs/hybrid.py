@@ -1,11 +1,11 @@
 """Breadth-first search on one CPU rank: narrow frontiers by one core in a compiled loop, wide ones by all cores.
 
     while the frontier is not empty:
-        narrow: one core expands level after level, until the frontier is empty or wide (expand_levels)
-        wide: all cores push or pull a level, as in step.py; a push by one core if there are few
+        narrow: one core pushes or pulls level after level, until the frontier is empty or wide (search_levels)
+        wide: all cores push or pull a level, as in step.py
 
 A level of step.py takes some 20 us whatever is in it, and in the compiled loop some 10 ns: on deep graphs that is all
-the time. Both leave the same levels, parents and visited bits.
+the time. Both leave the same levels and parents. The queue of all frontiers lists what is reached.
 """
 
 from __future__ import annotations
@@ -14,15 +14,30 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mgraph.algorithms.bfs.hybrid_kernels import END, NUM_COUNTERS, expand_levels
+from mgraph.algorithms.bfs.hybrid_kernels import (
+    ARCS,
+    ARCS_LEFT,
+    END,
+    ENDED,
+    NEXT,
+    NUM_COUNTERS,
+    PULLING,
+    SCANNED,
+    WIDE_PULL,
+    WIDE_PUSH,
+    begin_search,
+    search_levels,
+)
+from mgraph.algorithms.bfs.hybrid_kernels import LEVEL as LEVEL_COUNTER
 from mgraph.algorithms.bfs.step import VARIANT as STEP
-from mgraph.algorithms.bfs.step import LevelSearch, pull_pays
+from mgraph.algorithms.bfs.step_kernels import mark_bits, pull_level, push_level, settle_level
 from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.derived import IN_ROWS
-from mgraph.algorithms.variant import Setting, Variant
+from mgraph.algorithms.variant import Variant
 from mgraph.backends.cpu import CpuBackend
 from mgraph.comm.base import Communicator
 from mgraph.errors import CommAborted
+from mgraph.partition import own_states
 from mgraph.shard.shard import Shard
 from mgraph.types import LEVEL
 
@@ -31,6 +46,10 @@ MAX_ARCS = 1 << 15
 # Pushed by several cores, candidates need atomics, and a level its bits and offsets: that takes 2.2 times the work of
 # one core (random trees and sparse uniform graphs of 2^20 vertices on 2 cores of an EPYC).
 FEW_CORES = 2
+# A pull that scans more vertices is wide.
+MAX_PULLED = 1 << 17
+# After so many arcs, a fraction of a second, the loop pauses: the call may have been ended.
+STEP_ARCS = 1 << 24
 
 
 def bfs_hybrid(
@@ -42,71 +61,98 @@ def bfs_hybrid(
     until: Sequence[int] = (),
 ) -> Traversal:
     """Find the levels and parents that step.py finds from `sources`, which are positions."""
-    assert isinstance(shard.backend, CpuBackend), "the variant applies to no other"
-    search = _Search(shard, comm, sources, until)
+    search = _Search(shard, own_states(shard.partition, comm.rank, sources))
+    targets = own_states(shard.partition, comm.rank, until).astype(np.int64)
     last_level = int(np.iinfo(LEVEL).max) if depth_limit is None else depth_limit
-    pulling = False
-    while search.num_frontier and search.num_left and search.level < last_level and not search.is_done:
-        frontier = search.num_frontier
-        level = search.level
-        is_wide = search.frontier_arcs > MAX_ARCS
-        pulling = is_wide and pull_pays(search, pulling, search.arcs_before)
-        if pulling or (is_wide and shard.backend.threads > FEW_CORES):
-            search.arcs_before = search.frontier_arcs
-            if pulling:
-                search.pull()
-            else:
-                search.push()
-            method = "pull" if pulling else "push"
-        else:
-            search.expand(last_level)
-            method = "serial"
-        trace.superstep(method, frontier, search.scanned, levels=search.level - level)
-    num_reached = shard.partition.num_positions - search.num_left
-    reached_arcs = shard.info.num_arcs - search.arcs_left
-    return Traversal(search.levels, search.parents[: shard.num_owned], num_reached, reached_arcs)
+    while (following := search.search_levels(last_level, targets, trace)) != ENDED:
+        if following in (WIDE_PUSH, WIDE_PULL):
+            search.search_level(following == WIDE_PULL, trace)
+    return search.result()
 
 
-class _Search(LevelSearch):
-    """A search by levels, several of which one core may expand at once."""
+class _Search:
+    """The arrays of a search; `queue` has all frontiers, one after another."""
 
-    arcs_before = 0
+    def __init__(self, shard: Shard, starts: np.ndarray) -> None:
+        assert isinstance(shard.backend, CpuBackend), "the variant applies to no other"
+        n = shard.num_owned
+        self.shard = shard
+        self.run = shard.backend
+        self.levels = np.empty(n, LEVEL)
+        self.parents = np.empty(n, shard.partition.dtype)
+        self.queue = np.empty(n, shard.partition.dtype)
+        self.counters = np.zeros(NUM_COUNTERS, np.int64)
+        self.visited: np.ndarray | None = None
+        self.num_visited = 0
+        max_arcs = MAX_ARCS if self.run.threads > FEW_CORES else np.iinfo(np.int64).max
+        self.bounds = np.array([max_arcs, MAX_PULLED, STEP_ARCS])
+        begin_search(starts, shard.rows.indptr, self.queue, self.parents, self.levels, self.counters)
 
-    def expand(self, last_level: int) -> None:
-        """Expand levels by one core, from this one until one is wide or the search ends."""
+    def search_levels(self, last_level: int, until: np.ndarray, trace: Trace) -> int:
+        """Search levels by one core, from this one until one is wide or the search ends; return what is next."""
         if self.run.stopped is not None:
             raise CommAborted(self.run.stopped)
-        size = len(self.frontier)
-        counters = np.zeros(NUM_COUNTERS, np.int64)
-        counters[END] = size
-        self.found[:size] = self.frontier
+        counters = self.counters
+        level, begin, end = counters[: END + 1].tolist()
         rows = self.shard.rows
-        level = expand_levels(
-            self.found, self.level, last_level, max(MAX_ARCS, self.frontier_arcs), self.num_left, rows.indptr,
-            rows.targets, self.targets, self.visited, self.parents, self.levels, counters,
+        incoming = self.shard.incoming
+        search_levels(
+            last_level, self.bounds, rows.indptr, rows.targets, incoming.indptr, incoming.targets, until,
+            self.queue, self.parents, self.levels, counters,
         )  # fmt: skip
-        begin, end, self.scanned, self.arcs_before = counters.tolist()
-        if end - size == self.num_left:
-            self.level = level
-            self.num_left = self.arcs_left = 0
-            return
-        self.frontier = self.found[begin:end].copy()
-        # Without the last level, which settle() counts.
-        self.num_left -= begin - size
-        self.arcs_left -= self.scanned - self.frontier_arcs
-        self.level = level - 1
-        self.settle(np.array([0, 0, self.scanned], np.int64))
+        if levels := int(counters[LEVEL_COUNTER]) - level:
+            trace.superstep("serial", end - begin, int(counters[SCANNED]), levels=levels)
+        return int(counters[NEXT])
 
+    def search_level(self, pulling: bool, trace: Trace) -> None:
+        """Push or pull one level by all cores."""
+        run = self.run
+        rows = self.shard.rows
+        level, begin, end, arcs = self.counters[: ARCS + 1].tolist()
+        frontier = self.queue[begin:end]
+        found = self.queue[end:]
+        if self.visited is None:
+            self.visited = np.zeros(self.shard.partition.num_states // 32, np.uint32)
+        mark_bits[run](0, end - self.num_visited, self.queue[self.num_visited : end], self.visited)
+        counters = np.zeros(3, np.int64)
+        if pulling:
+            incoming = self.shard.incoming
+            bits = np.zeros_like(self.visited)
+            mark_bits[run](0, len(frontier), frontier, bits)
+            pull_level[run](
+                0, len(self.levels), incoming.indptr, incoming.targets, bits, self.visited, 0,
+                self.shard.partition.stride, 1, self.parents, found, counters,
+            )  # fmt: skip
+        else:
+            offsets = np.zeros(len(frontier) + 1, np.int64)
+            np.cumsum(self.shard.degrees[frontier], out=offsets[1:])
+            push_level[run](
+                0, arcs, frontier, len(frontier), offsets, rows.indptr, rows.targets, self.visited, 0, 0, 1,
+                self.parents, found, counters,
+            )  # fmt: skip
+            counters[2] = arcs
+        found = found[: counters[0]]
+        lengths = np.empty(len(found), np.int64)
+        settle_level[run](
+            0, len(found), found, rows.indptr, 0, level + 1, self.visited, self.levels, lengths, counters
+        )  # fmt: skip
+        _, found_arcs, scanned = counters.tolist()
+        self.num_visited = end + len(found)
+        left = self.counters[ARCS_LEFT] - found_arcs
+        self.counters[: PULLING + 1] = level + 1, end, self.num_visited, found_arcs, arcs, left, pulling
+        trace.superstep("pull" if pulling else "push", end - begin, scanned, levels=1)
 
-def is_one_cpu(setting: Setting) -> bool:
-    """Return whether a graph's rows are on one CPU rank."""
-    return setting.layout == "rows" and setting.num_ranks == 1 and not setting.has_persistent_kernels
+    def result(self) -> Traversal:
+        """Return what is reached."""
+        num_reached = int(self.counters[END])
+        reached_arcs = self.shard.info.num_arcs - int(self.counters[ARCS_LEFT])
+        return Traversal(self.levels, self.parents, num_reached, reached_arcs, reached=self.queue[:num_reached])
 
 
 VARIANT = Variant(
     "bfs.hybrid",
     when="on one CPU rank, narrow frontiers by one core in one loop, wide ones by all cores",
-    applies=is_one_cpu,
+    applies=lambda setting: setting.is_one_cpu,
     needs=(IN_ROWS,),
     bytes=STEP.bytes,
     run=bfs_hybrid,

@@ -53,8 +53,10 @@ def bfs(
     arcs_before = 0
     while search.num_frontier and search.level != depth_limit and not search.is_done:
         frontier = search.num_frontier
-        pulling = pull_pays(search, pulling, arcs_before)
-        arcs_before = search.frontier_arcs
+        arcs = search.frontier_arcs
+        num_positions = shard.partition.num_positions
+        pulling = pull_pays(pulling, frontier, arcs, arcs_before, search.num_left, search.arcs_left, num_positions)
+        arcs_before = arcs
         if pulling:
             search.pull()
         else:
@@ -64,14 +66,18 @@ def bfs(
     return Traversal(search.levels, search.parents[own])
 
 
-def pull_pays(search: LevelSearch, pulling: bool, arcs_before: int) -> bool:
-    """Return whether to pull the next level; `arcs_before` are the arcs of the frontier before."""
-    if pulling:
-        return search.num_frontier * BETA > search.shard.partition.num_positions
-    # Of the unscanned arcs one in arcs_left / frontier_arcs starts at the frontier: a vertex scans so many before it
-    # hits. Pulling pays when all unreached vertices together scan fewer arcs than the frontier has.
-    left = search.num_left * search.arcs_left
-    return search.frontier_arcs > GROWTH * arcs_before and search.frontier_arcs**2 > left
+def pull_pays(
+    pulled: bool, frontier: int, arcs: int, arcs_before: int, num_left: int, arcs_left: int, num_vertices: int
+) -> bool:
+    """Return whether to pull the next level; `arcs` are the frontier's, `arcs_before` those of the one before.
+
+    `pulled` is whether that one was pulled; `left` is what is not reached.
+    """
+    if pulled:
+        return frontier * BETA > num_vertices
+    # Of the unscanned arcs one in arcs_left / arcs starts at the frontier: a vertex scans so many before it hits.
+    # Pulling pays when all unreached vertices together scan fewer arcs than the frontier has.
+    return arcs > GROWTH * arcs_before and float(arcs) * arcs > float(num_left) * arcs_left
 
 
 class LevelSearch:

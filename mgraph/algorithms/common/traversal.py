@@ -166,6 +166,8 @@ class Traversal:
         Positions of the sources of a search that was given user ids, with or without arcs.
     variant
         The name of the variant that found it, once it is returned.
+    reached
+        The states of the reached vertices in any order, where the search of one CPU rank has listed them.
     """
 
     distances: Array
@@ -177,3 +179,4 @@ class Traversal:
     all_distances: Array | None = None
     sources: list[int] | None = None
     variant: str = ""
+    reached: Array | None = None

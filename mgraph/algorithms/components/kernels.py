@@ -384,12 +384,19 @@ def list_roots(lo, hi, num_owned, base, stride, multiplier, capacity, bits, gian
                 found[slot] = v
 
 
-@kernel(vertex_t="roots", id_t="smallest")
+@kernel(light=64, vertex_t="roots", id_t="smallest")
 def label_users(lo, hi, positions, first, num_positions, stride, multiplier, bits, giant, roots, smallest, labels):
     """Write the smallest user id of every user's component; an isolated vertex is its own.
 
     Where there are no `positions`, user ids are positions, and the root is the smallest.
     """
+    if positions is None and bits is None and smallest is None:
+        # Slices, which compilers copy several values at once of.
+        last = max(lo, min(hi, num_positions - first))
+        labels[lo:last] = roots[first + lo : first + last]
+        for i in range(last, hi):
+            labels[i] = first + i
+        return
     for i in range(lo, hi):
         labels[i] = first + i
         position = np.int64(first + i if positions is None else positions[i])

@@ -34,6 +34,7 @@ class Roots:
     parents: Array
     marked: Array | None  # bits; without them all entries are final
     giant: Array
+    num_roots: int | None = None  # where they were counted
 
 
 class Union:

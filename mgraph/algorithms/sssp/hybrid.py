@@ -16,7 +16,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mgraph.algorithms.bfs.hybrid import is_one_cpu
 from mgraph.algorithms.common.dtype_ladder import searched_bytes
 from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.derived import WEIGHT_SORTED_ROWS
@@ -172,7 +171,7 @@ def _bytes(sizes: GraphSizes) -> int:
 VARIANT = Variant(
     "sssp.hybrid",
     when="on one CPU rank, narrow searches by one core in one loop, wide ones by all cores",
-    applies=is_one_cpu,
+    applies=lambda setting: setting.is_one_cpu,
     wants=(WEIGHT_SORTED_ROWS,),
     bytes=_bytes,
     run=sssp_hybrid,

@@ -113,7 +113,7 @@ def _bytes(sizes: GraphSizes) -> int:
 VARIANT = Variant(
     "strong_components.depth_first",
     when="on one rank without persistent kernels",
-    applies=lambda setting: setting.layout == "rows" and setting.num_ranks == 1 and not setting.has_persistent_kernels,
+    applies=lambda setting: setting.is_one_cpu,
     bytes=_bytes,
     run=find_strong_components,
 )
