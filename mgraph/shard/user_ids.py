@@ -178,22 +178,11 @@ def users_of_states(shard: Shard, comm: Communicator) -> Array:
 def edges_of_users(shard: Shard, comm: Communicator, arcs: Array) -> tuple[int, dict[str, Array]]:
     """Return edges in user ids, and the number of edges that lower ranks return.
 
-    `arcs` index this rank's rows. Sources are below targets, and the edges of all ranks are sorted by both: so the
-    result does not depend on which rank had an edge.
+    `arcs` index this rank's rows, and may be put into another order. Sources are below targets, and the edges of all
+    ranks are sorted by both: so the result does not depend on which rank had an edge.
     """
     xp = shard.backend.xp
-    rows = shard.rows
-    arcs, local = _rows_of_arcs(shard, arcs)
-    if shard.user_of_local is None:
-        near = shard.partition.offset(comm.rank) + local
-        far = rows.targets[arcs].astype(np.int64)
-    else:
-        near = shard.user_of_local[local].astype(np.int64)
-        far = users_of_states(shard, comm)[rows.targets[arcs]].astype(np.int64)
-    assert rows.weights is not None, "edges of a forest have weights"
-    weights = rows.weights[arcs]
-    weights = weights if weights.dtype.kind == "f" else weights.astype(np.int64)
-    columns = [xp.minimum(near, far), xp.maximum(near, far), weights]
+    columns = _columns_of_arcs(shard, comm, arcs)
     if comm.size > 1:
         owners = columns[0] // shard.user_stride
         parts = [[column[owners == r] for r in range(comm.size)] for column in columns]
@@ -204,15 +193,31 @@ def edges_of_users(shard: Shard, comm: Communicator, arcs: Array) -> tuple[int, 
     return int(counts[: comm.rank].sum()), dict(zip(("sources", "targets", "weights"), columns, strict=True))
 
 
-def _rows_of_arcs(shard: Shard, arcs: Array) -> tuple[Array, Array]:
-    """Return distinct arcs, in some order, and the row of each."""
+def _columns_of_arcs(shard: Shard, comm: Communicator, arcs: Array) -> list[Array]:
+    """Return the lower and higher user id, and the weight, of arcs."""
+    xp = shard.backend.xp
+    rows = shard.rows
+    local = _rows_of_arcs(shard, arcs)
+    if shard.user_of_local is None:
+        near = shard.partition.offset(comm.rank) + local
+        far = rows.targets[arcs].astype(np.int64)
+    else:
+        near = shard.user_of_local[local].astype(np.int64)
+        far = users_of_states(shard, comm)[rows.targets[arcs]].astype(np.int64)
+    assert rows.weights is not None, "edges of a forest have weights"
+    weights = rows.weights[arcs]
+    weights = weights if weights.dtype.kind == "f" else weights.astype(np.int64)
+    return [xp.minimum(near, far), xp.maximum(near, far), weights]
+
+
+def _rows_of_arcs(shard: Shard, arcs: Array) -> Array:
+    """Return the rows of distinct arcs; a CPU sorts the arcs for that."""
     indptr = shard.rows.indptr
     if not isinstance(shard.backend, CpuBackend):
-        return arcs, shard.backend.xp.searchsorted(indptr, arcs, side="right") - 1
-    ordered = arcs.copy()
+        return shard.backend.xp.searchsorted(indptr, arcs, side="right") - 1
     local = np.empty(len(arcs), np.int64)
-    sort_arcs(indptr, np.zeros((int(indptr[-1]) >> 6) + 1, np.uint64), ordered, local)
-    return ordered, local
+    sort_arcs(indptr, np.zeros((int(indptr[-1]) >> 6) + 1, np.uint64), arcs, local)
+    return local
 
 
 def sort_edges(shard: Shard, columns: list[Array]) -> list[Array]:

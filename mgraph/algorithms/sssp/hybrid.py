@@ -1,13 +1,13 @@
 """Find shortest paths on one CPU rank: narrow searches by one core in a compiled loop, wide ones by all cores.
 
     while vertices wait:
-        few wait: one core settles the nearest, one after the other (Dijkstra; hybrid_kernels.py)
+        few wait: one core settles the nearest, one after the other (Dijkstra; hybrid_kernels.py, radix_queue.py)
         many wait: all cores settle buckets, until few arcs are relaxed in one and few vertices wait (delta_stepping.py)
 
-A bucket takes some 100 us and a scan of all distances, whatever is in it; the heap takes some 100 ns a vertex, whatever
-the weights. Either loop begins where the other one ends: nearer vertices than a bound are settled, and all their arcs
-relaxed; all others that are reached wait. Where there are no weight-sorted rows, or a few weights are so heavy that
-these sort no others, one core searches to the end.
+A bucket takes some 100 us and a scan of all distances, whatever is in it; the queue takes some 100 ns a vertex,
+whatever the weights. Either loop begins where the other one ends: nearer vertices than a bound are settled, and all
+their arcs relaxed; all others that are reached wait. Where there are no weight-sorted rows, or a few weights are so
+heavy that these sort no others, one core searches to the end.
 """
 
 from __future__ import annotations
@@ -20,13 +20,23 @@ from mgraph.algorithms.common.dtype_ladder import searched_bytes
 from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.derived import WEIGHT_SORTED_ROWS
 from mgraph.algorithms.sssp.delta_stepping import BucketSearch
-from mgraph.algorithms.sssp.hybrid_kernels import NUM_COUNTERS, SIZE, explain_as_far, push_all, settle_nearest
+from mgraph.algorithms.sssp.hybrid_kernels import (
+    AS_FAR,
+    MAX_SIZE,
+    MIN_DEGREE,
+    NUM_COUNTERS,
+    explain_as_far,
+    reach_none,
+    settle_nearest,
+)
 from mgraph.algorithms.sssp.near_far import default_delta, drop_unsettled, step_bytes, typical_weight
+from mgraph.algorithms.sssp.radix_queue import begin_queue, make_queue, queue_bytes, queue_capacity
 from mgraph.algorithms.variant import GraphSizes, Variant
 from mgraph.comm.base import Communicator
 from mgraph.errors import CommAborted
 from mgraph.partition import own_states
 from mgraph.shard.shard import Shard
+from mgraph.shard.user_ids import FEW_SHARE
 from mgraph.shard.weight_sorted_rows import class_scale
 from mgraph.types import Array, none_of, unreached_of
 
@@ -50,7 +60,7 @@ def sssp_hybrid(
     """
     search = _SerialSearch(shard, comm, sources, dtype, cutoff, until)
     if not _may_be_wide(shard, comm):
-        search.max_waiting = len(search.keys)
+        search.max_waiting = len(search.queue.keys)
     waiting: Array | None = own_states(shard.partition, comm.rank, sources)
     buckets: BucketSearch | None = None
     while waiting is not None and search.settle(waiting, trace):
@@ -88,7 +98,7 @@ def _settle_buckets(buckets: BucketSearch, targets: Array) -> Array | None:
 
 
 class _SerialSearch:
-    """The distances of a search, and a heap of the vertices that wait."""
+    """The distances of a search, and a queue of the vertices that wait."""
 
     def __init__(
         self,
@@ -106,10 +116,10 @@ class _SerialSearch:
         self.cutoff = dtype.type(self.top if cutoff is None else cutoff)
         self.max_waiting = MAX_WAITING
         self.targets = own_states(shard.partition, comm.rank, until).astype(np.int64)
-        self.dist = np.full(n, self.top, dtype)
-        self.parents = np.full(n, none_of(vertex), vertex)
-        self.keys = np.empty(_capacity(n), dtype)
-        self.vertices = np.empty(_capacity(n), vertex)
+        self.dist = np.empty(n, dtype)
+        self.parents = np.empty(n, vertex)
+        reach_none(self.dist, self.parents)
+        self.queue = make_queue(queue_capacity(n), dtype, vertex)
         starts = own_states(shard.partition, comm.rank, sources)
         self.dist[starts] = 0
         self.parents[starts] = starts
@@ -124,13 +134,14 @@ class _SerialSearch:
         rows = shard.rows
         if shard.backend.stopped is not None:
             raise CommAborted(shard.backend.stopped)
-        push_all(waiting, self.dist, self.keys, self.vertices)
-        self.counters[SIZE] = len(waiting)
+        begin_queue(*self.queue[2:], waiting, self.dist)
+        self.counters[MAX_SIZE] = self.max_waiting
+        self.counters[MIN_DEGREE] = 1 if shard.info.directed else 2
         settle_nearest(
-            self.keys, self.vertices, self.max_waiting, 1 if shard.info.directed else 2, rows.indptr, rows.targets,
-            rows.weights, self.cutoff, self.targets, self.dist, self.parents, self.counters,
+            *self.queue, rows.indptr, rows.targets, rows.weights, self.cutoff, self.targets, self.dist, self.parents,
+            self.counters,
         )  # fmt: skip
-        self.size, found, found_arcs, scanned, self.num_as_far = self.counters.tolist()
+        self.size, found, found_arcs, scanned, self.num_as_far = self.counters[: AS_FAR + 1].tolist()
         self.num_reached += found
         self.reached_arcs += found_arcs
         self.settled_arcs += scanned
@@ -140,7 +151,7 @@ class _SerialSearch:
     @property
     def bound(self) -> float | int:
         """The distance of the nearest vertex that waits."""
-        return self.keys[0].item()
+        return self.queue.keys[0].item()
 
     def result(self) -> Traversal:
         """Return what one core found."""
@@ -152,20 +163,22 @@ class _SerialSearch:
         if self.num_as_far:
             rows = self.shard.rows
             hops = np.zeros(len(self.dist), np.int32)
-            explain_as_far(self.vertices, hops, rows.indptr, rows.targets, rows.weights, self.dist, self.parents)
-        counts = (self.num_reached, self.reached_arcs) if is_whole else (None, None)
-        return Traversal(self.dist, self.parents, *counts)
-
-
-def _capacity(num_vertices: int) -> int:
-    """Return the length of a heap; a full one is left with at most one entry a vertex."""
-    return num_vertices + num_vertices // 2 + 1
+            explain_as_far(self.queue.vertices, hops, rows.indptr, rows.targets, rows.weights, self.dist, self.parents)
+        if not is_whole:
+            return Traversal(self.dist, self.parents)
+        is_little = self.num_reached * FEW_SHARE < len(self.dist)
+        reached = np.flatnonzero(self.dist != self.top) if is_little else None
+        return Traversal(self.dist, self.parents, self.num_reached, self.reached_arcs, reached=reached)
 
 
 def _bytes(sizes: GraphSizes) -> int:
-    """Return the bytes of a search by buckets, and of predecessors, hops and a heap."""
+    """Return the bytes of a search by buckets, and of predecessors, hops and a queue."""
     state = searched_bytes(sizes, has_peer_buffers=False)
-    return step_bytes(sizes) + (sizes.vertex + 4) * sizes.owned + (state + sizes.vertex) * _capacity(sizes.owned)
+    return (
+        step_bytes(sizes)
+        + (sizes.vertex + 4) * sizes.owned
+        + queue_bytes(queue_capacity(sizes.owned), state, sizes.vertex)
+    )
 
 
 VARIANT = Variant(

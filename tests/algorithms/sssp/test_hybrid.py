@@ -17,7 +17,6 @@ from zoo import CASES, ZOO, chain_of_cliques, make_case, random_case, zoo_source
 from mgraph.algorithms.common.traversal import Trace
 from mgraph.algorithms.predecessors.rows import find_predecessors
 from mgraph.algorithms.sssp import hybrid
-from mgraph.algorithms.sssp.hybrid_kernels import drop_lowered, pop, push
 from mgraph.algorithms.sssp.near_far import typical_weight
 from mgraph.api.traversal import state_dtype
 from mgraph.backends.cpu import CpuBackend
@@ -158,28 +157,9 @@ def test_a_few_very_heavy_edges_widen_no_bucket():
     assert [step["method"] for step in steps] == ["serial"]
 
 
-def test_entries_leave_a_heap_in_order_and_lowered_ones_are_dropped():
-    rng = np.random.default_rng(1)
-    for size in (1, 2, 5, 6, 100):
-        keys = rng.integers(0, 50, size).astype(np.uint32)
-        vertices = np.arange(size, dtype=np.uint32)
-        heap = keys.copy(), vertices.copy()
-        for i in range(size):
-            push(*heap, i, keys[i], vertices[i])
-        dist = keys.copy()
-        dist[::3] = 0
-        left = drop_lowered(*heap, size, dist)
-        popped = []
-        for count in range(left, 0, -1):
-            popped.append(heap[0][0])
-            assert dist[heap[1][0]] == heap[0][0]
-            pop(*heap, count)
-        np.testing.assert_array_equal(popped, np.sort(keys[keys == dist]))
-
-
-def test_full_heap_is_made_smaller(monkeypatch):
-    """Lower a vertex again and again, so that its entries fill the heap."""
-    monkeypatch.setattr(hybrid, "_capacity", lambda num_vertices: num_vertices)
+def test_full_queue_is_made_smaller(monkeypatch):
+    """Lower a vertex again and again, so that its entries fill the queue."""
+    monkeypatch.setattr(hybrid, "queue_capacity", lambda num_vertices: num_vertices)
     n = 40
     edges = [(0, v, v) for v in range(1, n)] + [(v, u, (u - v) * 100 - v) for u in range(2, n) for v in range(1, u)]
     edges += [(0, u, 10_000) for u in range(n, 2 * n)] + [
