@@ -76,6 +76,8 @@ class GraphClosed(MgraphError, RuntimeError):
     """The graph or result was closed, or its gang was lost; its memory is freed."""
 
     exit_code = 4
+    # Of the object that a rank does not have, if a rank says so.
+    key = ""
 
 
 class WouldNotFit(MgraphError, MemoryError):

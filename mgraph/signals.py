@@ -27,6 +27,15 @@ def wait_for(lock: threading.Lock) -> None:
         pass
 
 
+def run_locked(lock: threading.Lock, function: Callable[[], Any]) -> Any:
+    """Run the function under a lock that no interrupt leaves held.
+
+    CPython checks for signals neither between the acquisition by `with` and its block, nor before the release.
+    """
+    with lock:
+        return function()
+
+
 def run_in_thread(function: Callable[..., None], *args: Any) -> None:
     """Run the function in a new thread, where no signal interrupts it; in this one if none can start.
 

@@ -367,7 +367,7 @@ def dask_array_of(column: Column) -> dask.array.Array:
 
     job = copy_vertices if column._are_labels else copy_column
     lengths = column._stored.run(count_values)
-    chunks = column._stored.graph.cluster.run_and_store(job, column._stored.key, column.name)
+    chunks = column._stored.cluster.run_and_store(job, column._stored.key, column.name)
     return dask.array.concatenate(
         [dask.array.from_delayed(chunk, (length,), column.dtype) for chunk, length in zip(chunks, lengths, strict=True)]
     )

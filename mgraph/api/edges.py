@@ -94,7 +94,7 @@ def numbered_vertices(g: Graph) -> TableOnRanks:
     """Return a row for each vertex: its number, 0..n-1, and its label."""
     g._require_open()
     stored = Stored(g)
-    stored.run(number_vertices, g._key)
+    g._run(number_vertices, [stored], stored.key)
     rows = ResultRows((("vertex", "vertex"), ("label", "")), ("label",))
     n = g.num_vertices
     return TableOnRanks(stored, rows, ("vertex", "label"), n, lambda: cuts_of_rows(n))
@@ -104,7 +104,7 @@ def labels_column(g: Graph) -> Column:
     """Return the names of all vertices, in order of their ids."""
     g._require_open()
     stored = Stored(g)
-    stored.run(number_vertices, g._key)
+    g._run(number_vertices, [stored], stored.key)
     return Column(stored, "vertex", rows=(g.num_vertices, "vertex"))
 
 
@@ -112,7 +112,7 @@ def _table(g: Graph, columns: tuple[str, ...], *, both: bool, numbered: bool) ->
     """Sort the vertices on the ranks; return the table of edges that they make."""
     g._require_open()
     stored = Stored(g)
-    cuts = stored.run(sort_vertices, g._key)[0]
+    cuts = g._run(sort_vertices, [stored], stored.key)[0]
     info = g.info
     rows = GraphEdges(g._key, edge_facts(g, numbered=numbered), both, numbered)
     return EdgesOnRanks(stored, rows, columns, info.num_arcs if both else info.num_edges, lambda: cuts)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mgraph.api.graph import Graph, find_cluster
+from mgraph.api.rebuild import in_memory
 from mgraph.cluster.base import Cluster
 from mgraph.edges import Labels
 from mgraph.errors import UsageError
@@ -325,5 +326,7 @@ def from_dask(
     ids = id_options(num_vertices, directed, labels, base)
     lazy = lazy_edges(edges, targets, weights, Columns(source, target, weight), ids)
     ranks = find_cluster(cluster)
+    if ranks.on_loss == "rebuild":
+        raise in_memory(lazy.name)
     table = compute_partitions(lazy, ranks)
     return Graph.from_source(table, cluster=ranks, order=order, layout=layout, num_chunks=num_chunks)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import secrets
 import sys
@@ -16,6 +17,7 @@ import numpy as np
 from mgraph.api.html import html_of_graph
 from mgraph.api.labels import Run, Vertices, names_of, vertices_of_labels
 from mgraph.api.progress_bar import shown
+from mgraph.api.rebuild import Recipe, build_surviving, run_and_rebuild
 from mgraph.cluster.base import Cluster
 from mgraph.cluster.connect import connect
 from mgraph.cluster.in_process import InProcessCluster
@@ -61,8 +63,8 @@ class Graph:
     build_stats
         One record of the build for each rank: seconds, bytes of the shard, label_bytes in host memory, peak_bytes
         during the build (on the CPU, of the whole process), and whether the shard was loaded from a saved graph.
-    cluster, placement
-        The ranks that store the graph; how many of the cluster's ranks these are, and why not all.
+    placement
+        How many of the cluster's ranks store the graph, and why not all.
     """
 
     __reduce__ = refuse_pickle("save it with g.save(folder), and load it there with mg.load(folder)")
@@ -71,13 +73,13 @@ class Graph:
     def __init__(
         self, cluster: Cluster, key: str, name: str, info: GraphInfo, build_stats: list[dict], placement: Placement
     ) -> None:
-        self.cluster = cluster
-        self._key = key
         self.name = name
         self.info = info
         self.build_stats = build_stats
         self.placement = placement
-        self._finalizer = cluster.hold(self, key)
+        self._shards = Shards(cluster, key)
+        # From which the graph is built again after a loss of its ranks, if it may be.
+        self._recipe: Recipe | None = None
 
     @classmethod
     def from_source(
@@ -115,42 +117,45 @@ class Graph:
             raise UsageError(f"layout {layout!r} is not one of {', '.join(LAYOUTS)}")
         if num_chunks is not None and as_integer(num_chunks, "num_chunks") < 1:
             raise UsageError(f"num_chunks is {num_chunks}: give 1 or more, or None")
+        recipe = Recipe(source, order, num_chunks, layout)
         whole = find_cluster(cluster)
-        chosen, placement = choose_ranks(source, whole, layout)
+        if whole.on_loss == "rebuild":
+            recipe.keep()
+        return build_surviving(whole, recipe, functools.partial(cls._build_on_enough, recipe))
+
+    @classmethod
+    def _build_on_enough(cls, recipe: Recipe, whole: Cluster) -> Graph:
+        """Build the graph on as many ranks of a cluster as it needs."""
+        chosen, placement = choose_ranks(recipe.source, whole, recipe.layout)
         try:
-            return cls._build(source, chosen, order, num_chunks, layout, placement)
+            return cls._build(recipe, chosen, placement)
         except WouldNotFit:
             if chosen is whole:
                 raise
         # The graph needs more memory than its size suggested.
-        log_of(None, "build_graph").info("%s did not fit on %s: all ranks are tried", source.name, placement)
-        return cls._build(source, whole, order, num_chunks, layout, Placement(whole.num_ranks, whole.num_ranks))
+        log_of(None, "build_graph").info("%s did not fit on %s: all ranks are tried", recipe.source.name, placement)
+        return cls._build(recipe, whole, Placement(whole.num_ranks, whole.num_ranks))
 
     @classmethod
-    def _build(
-        cls,
-        source: EdgeSource | EdgeTable | StoredGraph,
-        cluster: Cluster,
-        order: str,
-        num_chunks: int | None,
-        layout: str,
-        placement: Placement,
-    ) -> Graph:
+    def _build(cls, recipe: Recipe, cluster: Cluster, placement: Placement) -> Graph:
+        source = recipe.source
+        how = recipe.order, recipe.num_chunks, recipe.layout
         where = cluster.num_ranks, cluster.backend
-        refuse_what_cannot_fit(source, *where, layout, lambda: cluster.run(free_memory), num_chunks)
+        refuse_what_cannot_fit(source, *where, recipe.layout, lambda: cluster.run(free_memory), recipe.num_chunks)
         key = f"graph-{source.name}-{uuid.uuid4().hex}"
         try:
             # Edges in memory: send each rank of another process only its own part.
             parts = None if isinstance(cluster, InProcessCluster) else parts_of(source, cluster.num_ranks)
             with shown(making(source), cluster):
                 if parts is not None:
-                    by_rank = cluster.run(build_graph_of_parts, key, order, num_chunks, layout, parts=parts)
+                    by_rank = cluster.run(build_graph_of_parts, key, *how, parts=parts)
                 else:
-                    by_rank = cluster.run(build_graph, source, key, order, num_chunks, layout)
+                    by_rank = cluster.run(build_graph, source, key, *how)
             # Temporary copies of the input are read by the build only.
             getattr(source, "release", lambda: None)()
             infos, stats = map(list, zip(*by_rank, strict=True))
             built = cls(cluster, key, source.name, infos[0], stats, placement)
+            built._recipe = None if recipe.files is None else recipe
             log_of(None, "build_graph").info(
                 "built %r in %s", built, readable_seconds(max(s["seconds"] for s in stats))
             )
@@ -210,6 +215,15 @@ class Graph:
         return names_of(self.info, self._ask, vertices)
 
     @property
+    def cluster(self) -> Cluster:
+        """The ranks that store the graph."""
+        return self._shards.cluster
+
+    @property
+    def _key(self) -> str:
+        return self._shards.key
+
+    @property
     def num_ranks(self) -> int:
         """Number of ranks that store the graph."""
         return self.cluster.num_ranks
@@ -217,11 +231,11 @@ class Graph:
     @property
     def closed(self) -> bool:
         """Whether the graph, its cluster or the cluster's client was closed."""
-        return not self._finalizer.alive or self.cluster.closed
+        return not self._shards.close.alive or self.cluster.closed
 
     def close(self) -> None:
         """Free the graph's memory on the ranks; existing results remain."""
-        self._finalizer()
+        self._shards.close()
 
     def reversed(self) -> Graph:
         """Return the graph with every arc turned round: a search of it follows arcs backward.
@@ -249,13 +263,13 @@ class Graph:
         ...     g.save("saved")
         """
         folder = folder_of(path)
-        token = secrets.token_hex(8)
+        token = secrets.token_hex(4)
         replace = as_flag(overwrite, "overwrite")
         try:
             saved = self._run(save_part, (), folder, token, replace)
             parts, facts = zip(*saved, strict=True)
             manifest = manifest_text(self.name, self.info, facts[0], list(parts))
-            self.cluster.run(finish_save, folder, token, manifest, replace)
+            self.cluster.run(finish_save, folder, token, self._key, manifest, replace)
         except BaseException:
             with contextlib.suppress(MgraphError):
                 self.cluster.run(discard_save, folder, token)
@@ -272,6 +286,8 @@ class Graph:
         """
         try:
             with shown(f"{doing or words_of(job)} of {self.name}", self.cluster):
+                if self._recipe is not None:
+                    return run_and_rebuild(self, self._recipe, stored, job, args)
                 return self.cluster.run_on_stored(job, self._key, *args)
         except BaseException as error:
             for result in stored:
@@ -285,12 +301,20 @@ class Graph:
                 raise _out_of_memory(f"{job.__name__} on {self.name}", error) from error
             raise
 
+    def _replace(self, again: Graph) -> None:
+        """Take over the shards of the same graph, built again."""
+        self.info = again.info
+        self.build_stats = again.build_stats
+        self.placement = again.placement
+        # Last: after an interrupt before this line the next call builds the graph once more.
+        self._shards = again._shards
+
     def _require_open(self) -> None:
         """Raise GraphClosed if the graph was closed.
 
         A closed cluster raises its own error in run().
         """
-        if not self._finalizer.alive:
+        if not self._shards.close.alive:
             raise GraphClosed(f"the graph {self.name} was closed: build it again")
 
     def _require_rows(self, what: str) -> None:
@@ -322,6 +346,15 @@ class Graph:
         )
 
 
+class Shards:
+    """Own what the ranks store of one graph: freed on `close()` or with the last reference."""
+
+    def __init__(self, cluster: Cluster, key: str) -> None:
+        self.cluster = cluster
+        self.key = key
+        self.close = cluster.hold(self, key)
+
+
 class Stored:
     """Own what the ranks store of one result.
 
@@ -336,19 +369,25 @@ class Stored:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.key = f"result-{uuid.uuid4().hex}"
-        self.close = graph.cluster.hold(self, self.key)
+        self.cluster = graph.cluster
+        self.close = self.cluster.hold(self, self.key)
 
     @property
     def closed(self) -> bool:
-        return not self.close.alive or self.graph.cluster.closed
+        return not self.close.alive or self.cluster.closed
+
+    def move_to(self, cluster: Cluster) -> None:
+        """Prepare to be stored on another cluster, on which the graph was built again."""
+        if cluster is not self.cluster:
+            self.cluster = cluster
+            self.close = cluster.hold(self, self.key)
 
     def run(self, job: Any, *args: Any) -> list:
         """Run a job on what the ranks store of this result."""
         self.require_open()
-        cluster = self.graph.cluster
         try:
-            with shown(f"{words_of(job)} of {self.graph.name}", cluster):
-                return cluster.run_on_stored(job, self.key, *args)
+            with shown(f"{words_of(job)} of {self.graph.name}", self.cluster):
+                return self.cluster.run_on_stored(job, self.key, *args)
         except GraphClosed as error:
             raise GraphClosed(
                 f"this result about {self.graph.name}, or the graph, is not on its ranks any more: it was closed, or "

@@ -298,7 +298,7 @@ def random_roots(g: Graph, count: int, seed: int | None) -> list[int]:
     draws = 4 * count + 16
     for _ in range(ROUNDS):
         candidates = draw.integers(0, g.num_vertices, draws).tolist()
-        found = g.cluster.run_on_stored(have_arcs, g._key, candidates)[0]
+        found = g._ask(have_arcs, candidates)[0]
         roots.update(dict.fromkeys(v for v, has in zip(candidates, found, strict=True) if has))
         if len(roots) >= count:
             break
@@ -311,7 +311,7 @@ def random_roots(g: Graph, count: int, seed: int | None) -> list[int]:
 def largest_root(g: Graph) -> int:
     """Return the vertex with the most arcs out, of several the smallest."""
     _require_edges(g)
-    return g.cluster.run_on_stored(vertex_of_most_arcs, g._key)[0]
+    return g._ask(vertex_of_most_arcs)[0]
 
 
 def _require_edges(g: Graph) -> None:

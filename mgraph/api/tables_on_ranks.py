@@ -84,7 +84,7 @@ class TableOnRanks:
         missing = self._rows.missing
         none = self._range(0, 0, self._names)
         columns = {name: as_column(values, missing.get(name)) for name, values in none.items()}
-        parts = self._stored.graph.cluster.run_and_store(make_frame, self._stored.key, self._rows, self._names)
+        parts = self._stored.cluster.run_and_store(make_frame, self._stored.key, self._rows, self._names)
         return dask.dataframe.from_delayed(parts, meta=frames.DataFrame(columns), verify_meta=False)
 
     def write(self, path: str | os.PathLike, *, overwrite: bool = False) -> None:

@@ -34,7 +34,7 @@ ALGORITHMS: dict[str, tuple[click.Command, Algorithm]] = {
 TABLES = {
     "graph": ("input", *BUILD_OPTIONS),
     "cluster": ("scheduler", "scheduler_file", "num_ranks", "backend"),
-    "limits": ("memory", "open_timeout_s", "verb_timeout_s"),
+    "limits": ("memory", "open_timeout_s", "verb_timeout_s", "on_loss"),
 }
 TOP = ("manifest", *TABLES, "run")
 # Options of commands that a run does not have: those of the tables, and how the command prints.

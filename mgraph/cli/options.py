@@ -17,6 +17,7 @@ from click.core import ParameterSource
 
 from mgraph.api.progress_bar import bar, is_terminal, no_bar
 from mgraph.backends.progress import Phase
+from mgraph.cluster.base import ON_LOSS
 from mgraph.edges import EdgeSource, EdgeTable
 from mgraph.generate.spec import is_spec, parse_spec
 from mgraph.ingest.build import LAYOUTS
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 Command = Callable[..., Any]
 
 # Arguments of connect().
-CLUSTER_OPTIONS = ("scheduler", "scheduler_file", "num_ranks", "backend", "open_timeout_s", "verb_timeout_s")
+CLUSTER_OPTIONS = ("scheduler", "scheduler_file", "num_ranks", "backend", "open_timeout_s", "verb_timeout_s", "on_loss")
 # Options of reading a file -> arguments of read_source.
 FILE_OPTIONS = {
     "source_column": "source",
@@ -120,6 +121,12 @@ cluster_options = combined(
         type=SECONDS,
         metavar="SECONDS",
         help="Deadline of each exchange between ranks; by default the setting timeouts.verb, 300.",
+    ),
+    click.option(
+        "--on-loss",
+        type=click.Choice(ON_LOSS),
+        help="What to do if a worker dies, and with it the graph: end with exit code 4, or rebuild the graph and go "
+        "on; by default the setting on-loss, error.",
     ),
 )
 

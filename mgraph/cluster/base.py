@@ -23,6 +23,9 @@ from mgraph.io.checks import as_integer
 # How long a failed job waits for the errors of the other ranks, to find the one that caused the failure.
 ERROR_WAIT_S = 2.0
 
+# What a call may do if it loses a rank, and with it its graph.
+ON_LOSS = ("error", "rebuild")
+
 
 class Objects(dict[str, Any]):
     """The objects that a rank stores between calls, by key: shards and results, unknown to Dask."""
@@ -62,7 +65,9 @@ class Objects(dict[str, Any]):
         self.pop(key, None)
 
     def __missing__(self, key: str) -> Any:
-        raise GraphClosed(f"{key!r} is not on this rank: it was closed, or its gang was lost; build it again")
+        error = GraphClosed(f"{key!r} is not on this rank: it was closed, or its gang was lost; build it again")
+        error.key = key
+        raise error
 
 
 @dataclass(frozen=True)
@@ -99,11 +104,14 @@ class Cluster(ABC):
         The device of kernels: cpu, cuda or emulated.
     launcher
         How the ranks were started: in-process, dask, or the name of a Dask cluster class.
+    on_loss
+        What a call does if it loses a rank, and with it the graph: error or rebuild.
     """
 
     num_ranks: int
     backend: str
     launcher: str
+    on_loss = "error"  # or rebuild: whether graphs are built again after a loss of ranks
     _may_narrow = False  # whether the user left the number of ranks open, so that a graph may use fewer than all
     __reduce__ = refuse_pickle("call mg.connect in the other process")
 
@@ -151,6 +159,10 @@ class Cluster(ABC):
         A graph on the returned cluster uses all of its ranks. So for all ranks this cluster itself is returned only
         if it may not use fewer.
         """
+
+    def remaining(self) -> Cluster:
+        """Return the ranks to work on after a loss: as many as here once lost ones are replaced, else those left."""
+        return self
 
     @abstractmethod
     def forget(self, key: str) -> None:
@@ -217,6 +229,15 @@ def deadline(seconds: float | None, name: str) -> float:
     if seconds is None:
         return settings.seconds(f"timeouts.{name.removesuffix('_timeout_s')}")
     return check_deadline(seconds, name)
+
+
+def loss_choice(given: Any) -> str:
+    """Return what the user gives as `on_loss`, or the setting."""
+    if given is None:
+        return settings.choice("on-loss", *ON_LOSS)
+    if given not in ON_LOSS:
+        raise UsageError(f"on_loss {given!r} is not one of {', '.join(ON_LOSS)}")
+    return given
 
 
 def check_parts(parts: Parts | None, num_ranks: int) -> None:

@@ -52,6 +52,11 @@ class ClientSession:
         async with logged_wait(self._client, "connect"):
             return await scheduler_of(self._client).mgraph_open(client=self._client.id, session=self.name, **request)
 
+    async def count_present(self, count: int, timeout_s: float) -> int:
+        """Wait for `count` workers; return how many of them there are when the time is over."""
+        async with logged_wait(self._client, "rebuild"):
+            return await scheduler_of(self._client).mgraph_count_present(count=count, timeout_s=timeout_s)
+
     async def run(
         self, job: str, call: bytes, parts: Parts | None = None, *, gather: bool = True, on_stored: bool = False
     ) -> tuple[list[Any], BaseException | None]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from mgraph.cluster.base import Cluster, check_num_ranks, deadline
+from mgraph.cluster.base import Cluster, check_num_ranks, deadline, loss_choice
 from mgraph.cluster.devices import cuda_is_installed, visible_gpus
 from mgraph.cluster.in_process import InProcessCluster
 from mgraph.config import settings
@@ -32,6 +32,7 @@ def connect(
     backend: str = "auto",
     open_timeout_s: float | None = None,
     verb_timeout_s: float | None = None,
+    on_loss: str | None = None,
 ) -> Cluster:
     """Return the cluster to work on: the first of these that exists.
 
@@ -55,6 +56,9 @@ def connect(
         How long to wait for enough workers, and for all ranks to open their network (those of this process are ready
         at once); how long a rank waits for the others in one operation, which must be longer than any rank computes
         between two. None means the settings `mgraph.timeouts.open` and `mgraph.timeouts.verb`: 60 s and 300 s.
+    on_loss
+        What a call does if a worker dies, and with it the graph: `error`, or `rebuild` it from its generator, files or
+        saved graph, and answer. None means the setting `mgraph.on-loss`: error. Ranks of this process are never lost.
 
     Returns
     -------
@@ -75,14 +79,15 @@ def connect(
     _check_choice(backend, client, scheduler, scheduler_file)
     num_ranks = None if num_ranks is None else check_num_ranks(num_ranks)
     given = {"open_timeout_s": open_timeout_s, "verb_timeout_s": verb_timeout_s}
-    timeouts = {name: deadline(seconds, name) for name, seconds in given.items()}
+    how: dict[str, Any] = {name: deadline(seconds, name) for name, seconds in given.items()}
+    how["on_loss"] = loss_choice(on_loss)
     if scheduler is not None or scheduler_file is not None:
-        return _on_scheduler(num_ranks, backend, timeouts, scheduler, scheduler_file)
+        return _on_scheduler(num_ranks, backend, how, scheduler, scheduler_file)
     if client is None:
         client = _default_client()
     if client is not None:
-        return _of_client(client, num_ranks, backend, timeouts)
-    return _on_this_host(num_ranks, backend, timeouts)
+        return _of_client(client, num_ranks, backend, how)
+    return _on_this_host(num_ranks, backend, how)
 
 
 def _check_choice(backend: str, *clusters: object) -> None:
@@ -93,7 +98,7 @@ def _check_choice(backend: str, *clusters: object) -> None:
         raise UsageError("give one of client, scheduler and scheduler_file (--scheduler, --scheduler-file)")
 
 
-def _of_client(client: Any, num_ranks: int | None, backend: str, timeouts: dict[str, float]) -> Cluster:
+def _of_client(client: Any, num_ranks: int | None, backend: str, how: dict[str, Any]) -> Cluster:
     from distributed import Client
 
     from mgraph.cluster.dask import DaskCluster
@@ -102,21 +107,21 @@ def _of_client(client: Any, num_ranks: int | None, backend: str, timeouts: dict[
         raise UsageError(f"{client!r} is no client: give an address as scheduler={client!r}")
     if not isinstance(client, Client):
         raise UsageError(f"{client!r} is not a cluster: give what connect() returns, or a distributed.Client")
-    return DaskCluster(client, num_ranks, backend=backend, **timeouts)
+    return DaskCluster(client, num_ranks, backend=backend, **how)
 
 
-def _on_this_host(num_ranks: int | None, backend: str, timeouts: dict[str, float]) -> Cluster:
+def _on_this_host(num_ranks: int | None, backend: str, how: dict[str, Any]) -> Cluster:
     gpus = len(visible_gpus()) if backend != "cpu" and cuda_is_installed() else 0
     if gpus >= 2 and num_ranks != 1 and importlib.util.find_spec("dask_cuda") is not None:
         if num_ranks is not None and num_ranks > gpus:
             raise UsageError(
                 f"num_ranks is {num_ranks} and {gpus} GPUs are visible: use one rank a GPU or fewer (--workers)"
             )
-        return _on_local_gpus(num_ranks, timeouts)
+        return _on_local_gpus(num_ranks, how)
     if backend == "cuda" and gpus == 0:
         raise UsageError("backend 'cuda' wants a GPU and CuPy: none is seen here")
     backend = "cuda" if gpus else "cpu"
-    return InProcessCluster(num_ranks or 1, backend=backend, timeout_s=timeouts["verb_timeout_s"])
+    return InProcessCluster(num_ranks or 1, backend=backend, timeout_s=how["verb_timeout_s"])
 
 
 def _default_client() -> Client | None:
@@ -156,7 +161,7 @@ def _make_client(address: str | None, scheduler_file: str | None) -> Client:
 
 
 def _on_scheduler(
-    num_ranks: int | None, backend: str, timeouts: dict[str, float], address: str | None, scheduler_file: str | None
+    num_ranks: int | None, backend: str, how: dict[str, Any], address: str | None, scheduler_file: str | None
 ) -> Cluster:
     from mgraph.cluster.dask import DaskCluster
 
@@ -164,12 +169,12 @@ def _on_scheduler(
         client = _make_client(address, scheduler_file)
         # No context manager, whose end would run, and wait for a thread, while the interpreter ends.
         owned.callback(run_uninterrupted, client.close)
-        cluster = DaskCluster(client, num_ranks, backend=backend, **timeouts)
+        cluster = DaskCluster(client, num_ranks, backend=backend, **how)
         cluster._owned = owned.pop_all()
     return cluster
 
 
-def _on_local_gpus(num_ranks: int | None, timeouts: dict[str, float]) -> Cluster:
+def _on_local_gpus(num_ranks: int | None, how: dict[str, Any]) -> Cluster:
     from dask_cuda import LocalCUDACluster
     from distributed import Client
 
@@ -182,6 +187,6 @@ def _on_local_gpus(num_ranks: int | None, timeouts: dict[str, float]) -> Cluster
         owned.callback(run_uninterrupted, workers.close)
         client = run_uninterrupted(lambda: Client(workers, set_as_default=False), Client.close)
         owned.callback(run_uninterrupted, client.close)
-        cluster = DaskCluster(client, num_ranks, backend="cuda", **timeouts)
+        cluster = DaskCluster(client, num_ranks, backend="cuda", **how)
         cluster._owned = owned.pop_all()
     return cluster

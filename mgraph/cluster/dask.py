@@ -25,6 +25,7 @@ from mgraph.cluster.base import (
     check_parts,
     check_process,
     deadline,
+    loss_choice,
 )
 from mgraph.cluster.client_lease import unreachable
 from mgraph.cluster.client_session import ClientSession
@@ -50,6 +51,8 @@ class DaskCluster(Cluster):
     verb_timeout_s
         Deadline of a verb of the communicator: longer than any rank computes between two verbs. Deadlines that are
         None are those of the settings.
+    on_loss
+        error or rebuild; None is that of the settings.
     """
 
     def __init__(
@@ -60,6 +63,7 @@ class DaskCluster(Cluster):
         backend: str = "auto",
         open_timeout_s: float | None = None,
         verb_timeout_s: float | None = None,
+        on_loss: str | None = None,
     ) -> None:
         if client.asynchronous:
             raise UsageError("an asynchronous client cannot be used: give a Client made without asynchronous=True")
@@ -67,6 +71,7 @@ class DaskCluster(Cluster):
             num_ranks = check_num_ranks(num_ranks)
         deadlines = {"open_timeout_s": open_timeout_s, "verb_timeout_s": verb_timeout_s}
         self._timeouts = {name: deadline(seconds, name) for name, seconds in deadlines.items()}
+        self.on_loss = loss_choice(on_loss)
         self.client = client
         self._require_client()
         # Started by `connect` for this cluster, and stopped by close().
@@ -107,10 +112,17 @@ class DaskCluster(Cluster):
             return self
         found = self._narrowed.get(num_ranks)
         if found is None or not found._finalizer.alive:
-            found = DaskCluster(self.client, num_ranks, backend=self.backend, **self._timeouts)
+            found = DaskCluster(self.client, num_ranks, backend=self.backend, **self._timeouts, on_loss=self.on_loss)
             found._whole = self
             self._narrowed[num_ranks] = found
         return found
+
+    def remaining(self) -> Cluster:
+        timeout_s = self._timeouts["open_timeout_s"]
+        present = self._sync(self._session.count_present, self.num_ranks, timeout_s)
+        if not present:
+            raise ClusterError(f"no worker is left after {timeout_s:g} s: start more")
+        return self if present == self.num_ranks else self.narrowed(present)
 
     def forget(self, key: str) -> None:
         self._session.forget(key)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
 from typing import Any
 
 from distributed import Scheduler
@@ -104,6 +105,12 @@ class Places:
         finally:
             self._needed.remove(count)
         return sorted(self._places.values())
+
+    async def count_present(self, count: int, timeout_s: float) -> int:
+        """Wait for `count` workers that can be ranks; return how many there are in the end, at most as many."""
+        with suppress(ClusterError):
+            await self.wait_for(count, timeout_s)
+        return min(count, len(self))
 
     def require_all(self) -> None:
         """Raise ClusterError if a worker cannot be a rank."""

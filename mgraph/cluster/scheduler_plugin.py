@@ -81,6 +81,7 @@ class GangPlugin(SchedulerPlugin):
         scheduler.handlers |= {
             "mgraph_register_worker": self.register_worker,
             "mgraph_open": self.open,
+            "mgraph_count_present": self._places.count_present,
             "mgraph_lease": self.lease,
             "mgraph_rendezvous": self.rendezvous,
             "mgraph_waits_for": self.waits_for,

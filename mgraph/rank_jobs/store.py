@@ -13,7 +13,7 @@ from mgraph.store.save import save_shard
 
 def save_part(rank: Rank, graph: str, path: pathlib.Path, token: str, overwrite: bool) -> tuple[StoredPart, Facts]:
     """Write this rank's files to a temporary folder; return what the manifest says of them."""
-    folder = folders.temporary_folder(path, token)
+    folder = folders.temporary_folder(path, token, graph)
     if rank.index == 0:
         folders.require_target(path, overwrite=overwrite)
         folders.make_temporary(folder)
@@ -23,13 +23,15 @@ def save_part(rank: Rank, graph: str, path: pathlib.Path, token: str, overwrite:
     return save_shard(shard, folder)
 
 
-def finish_save(rank: Rank, path: pathlib.Path, token: str, manifest: bytes, overwrite: bool) -> None:
+def finish_save(rank: Rank, path: pathlib.Path, token: str, graph: str, manifest: bytes, overwrite: bool) -> None:
     """Write the manifest to the temporary folder, and rename this."""
     if rank.index == 0:
-        folders.put_in_place(folders.temporary_folder(path, token), path, manifest, overwrite=overwrite)
+        folders.put_in_place(folders.temporary_folder(path, token, graph), path, manifest, overwrite=overwrite)
+        discard_save(rank, path, token)
 
 
 def discard_save(rank: Rank, path: pathlib.Path, token: str) -> None:
-    """Delete the temporary folder of a failed save."""
+    """Delete the temporary folders of a save that failed, or of its attempts before a rebuild."""
     if rank.index == 0:
-        folders.discard(folders.temporary_folder(path, token))
+        for folder in folders.temporary_folders(path, token):
+            folders.discard(folder)

@@ -198,7 +198,7 @@ def _largest(rank: Rank, number: int) -> int:
     return int(rank.comm.allreduce(np.array([number], np.int64), "max")[0])
 
 
-def sort_vertices(rank: Rank, key: str, graph: str) -> list[int]:
+def sort_vertices(rank: Rank, graph: str, key: str) -> list[int]:
     """Store the order of this rank's vertices as `key`; return user ids that cut the edges into batches."""
     shard: Shard = rank.objects[graph].for_call(rank.comm)
     by_user = vertices_by_user(shard)
@@ -208,7 +208,7 @@ def sort_vertices(rank: Rank, key: str, graph: str) -> list[int]:
     return cuts
 
 
-def number_vertices(rank: Rank, key: str, graph: str) -> None:
+def number_vertices(rank: Rank, graph: str, key: str) -> None:
     """Store the numbers of this rank's vertices as `key`, with their labels."""
     shard: Shard = rank.objects[graph].for_call(rank.comm)
     lo, hi = shard.user_range

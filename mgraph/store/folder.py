@@ -16,6 +16,9 @@ import socket
 from mgraph.errors import InputError, UsageError
 from mgraph.store.manifest import MANIFEST, is_store
 
+# Of the key of a graph, at the end of the names of temporary folders.
+KEY_DIGITS = 8
+
 
 def require_target(path: pathlib.Path, *, overwrite: bool) -> None:
     """Refuse a path where no store can be put, or where there is anything but a store that may be replaced."""
@@ -38,9 +41,18 @@ def require_target(path: pathlib.Path, *, overwrite: bool) -> None:
         raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error
 
 
-def temporary_folder(path: pathlib.Path, token: str) -> pathlib.Path:
-    """Return the folder beside `path` where a save writes its files."""
-    return pathlib.Path(os.path.realpath(path)).parent / f".mgraph-{token}"
+def temporary_folder(path: pathlib.Path, token: str, graph: str) -> pathlib.Path:
+    """Return the folder beside `path` where a save writes its files.
+
+    A save that is repeated after a rebuild has the same token, and the graph another key: ranks of the first attempt
+    may write still.
+    """
+    return pathlib.Path(os.path.realpath(path)).parent / f".mgraph-{token}{graph[-KEY_DIGITS:]}"
+
+
+def temporary_folders(path: pathlib.Path, token: str) -> list[pathlib.Path]:
+    """Return the folders of all attempts of a save."""
+    return list(temporary_folder(path, token, "").parent.glob(f".mgraph-{token}{'?' * KEY_DIGITS}"))
 
 
 def make_temporary(folder: pathlib.Path) -> None:

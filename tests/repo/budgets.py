@@ -19,9 +19,15 @@ FILE_LINES = 500
 FUNCTION_LINES = 60
 PARAMETERS = 7
 KERNEL_PARAMETERS = 14
-# What makes a graph has options, which users pass by name and editors show, and what has SciPy's parameters has one
-# more for the cluster: only positional parameters count, and lines without the docstring, which explains every option.
-WITH_OPTIONS = ("mgraph/api/create.py", "mgraph/api/from_memory.py", "mgraph/csgraph/shortest_paths.py")
+# What makes a graph or a cluster has options, which users pass by name and editors show, and what has SciPy's
+# parameters has one more for the cluster: only positional parameters count, and lines without the docstring, which
+# explains every option.
+WITH_OPTIONS = (
+    "mgraph/api/create.py",
+    "mgraph/api/from_memory.py",
+    "mgraph/cluster/connect.py",
+    "mgraph/csgraph/shortest_paths.py",
+)
 # Functions with these decorators are compiled by Numba, which infers their return types.
 COMPILED = ("kernel", "inline", "merged", "persistent")
 README_LINES = 140

@@ -24,7 +24,7 @@ def names(folder):
 
 def put(tmp_path, target, *, overwrite=False, token="new"):
     """Put a new store, named by the token, in place."""
-    temporary = folders.temporary_folder(target, token)
+    temporary = folders.temporary_folder(target, token, "")
     save_shards(build_shards(ZOO["star"], 1), temporary, token)
     text = (temporary / MANIFEST).read_bytes()
     (temporary / MANIFEST).unlink()
