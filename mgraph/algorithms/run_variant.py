@@ -10,7 +10,14 @@ from mgraph.algorithms.common.dtype_ladder import farthest, first_dtypes, is_who
 from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.components.union_find import Roots
 from mgraph.algorithms.variant import Setting, TraversalSpec, Variant, require_variant, select
-from mgraph.algorithms.variants import COMPONENTS, PREDECESSORS, SPANNING_FOREST, STRONG_COMPONENTS, TABLE
+from mgraph.algorithms.variants import (
+    COMPONENTS,
+    PREDECESSORS,
+    SPANNING_FOREST,
+    STRONG_COMPONENTS,
+    TABLE,
+    checkpointing_rows,
+)
 from mgraph.comm.base import Communicator
 from mgraph.comm.peer_buffers import PeerBuffers
 from mgraph.shard.shard import Shard, cached_on_shard
@@ -36,7 +43,7 @@ class Prepared:
 
 def prepare(shard: Shard, comm: Communicator, spec: TraversalSpec) -> Prepared:
     """Select the variant of a traversal and make what it needs; the same variant on every rank."""
-    rows = TABLE[spec.algorithm]
+    rows = TABLE[spec.algorithm] if spec.checkpoint is None else checkpointing_rows(spec.algorithm)
     finds_tree = spec.predecessors or len(spec.sources) > 1
     on_host = shard.faster_on_host.get(spec.algorithm)
     key = (prepare, rows, spec.method, spec.dtype, finds_tree, shard.overflowed_itemsize, on_host)
@@ -153,7 +160,8 @@ def _ends(shard: Shard, comm: Communicator, spec: TraversalSpec) -> list[int]:
 
 def _first_dtype(variant: Variant, shard: Shard, spec: TraversalSpec) -> tuple[np.dtype, int | None]:
     """Return the dtype that a search tries first, and the largest limit in it, None if there is none."""
-    if spec.algorithm == "sssp" and variant.short_name != "sweep":
+    # A checkpoint has the final dtype.
+    if spec.algorithm == "sssp" and variant.short_name != "sweep" and spec.checkpoint is None:
         for narrow in first_dtypes(shard, spec.dtype, has_peer_buffers=variant.has_peer_buffers):
             return narrow, farthest(narrow, shard.info.max_weight)
     return spec.dtype, None

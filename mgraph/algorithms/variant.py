@@ -43,6 +43,9 @@ class TraversalSpec:
     labels: tuple[str | int, ...] = field(default=(), compare=False)
     # The search may end once these user ids are settled: vertices farther than all of them may then be unreached.
     targets: tuple[int, ...] = field(default=(), kw_only=True)
+    # The folder in which the search keeps its state, and after how many seconds.
+    checkpoint: str | None = field(default=None, kw_only=True)
+    checkpoint_every_s: float = field(default=0.0, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -232,6 +235,8 @@ class Variant:
         Whether the sources are user ids, which the kernel looks up; else positions of vertices that have arcs.
     translates
         Whether `run` takes `translate`, which launches the translation to user ids right after the search.
+    keeps_checkpoints
+        Whether `run` gives its state to `trace.checkpoints`, and goes on from the state that is found there.
     stops
         Whether `run` takes `until`, positions of vertices with arcs, and ends once all of them are settled; persistent
         variants may go on if there are several.
@@ -247,6 +252,7 @@ class Variant:
     takes_user_ids: bool = False
     translates: bool = False
     stops: bool = False
+    keeps_checkpoints: bool = False
 
     @property
     def short_name(self) -> str:

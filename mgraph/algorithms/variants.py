@@ -74,6 +74,11 @@ TABLE: dict[str, tuple[Variant, ...]] = {
 }
 
 
+def checkpointing_rows(algorithm: str) -> tuple[Variant, ...]:
+    """Return the rows of an algorithm that keep checkpoints."""
+    return tuple(row for row in TABLE[algorithm] if row.keeps_checkpoints)
+
+
 def methods_of(algorithm: str) -> tuple[str, ...]:
     """Return what `method` may be for an algorithm: the general words, then the short names of its variants."""
     return *METHODS, *(row.short_name for row in TABLE[algorithm] if row.short_name not in METHODS)
@@ -97,6 +102,8 @@ prints it.
 mgraph bfs rmat:16 --source 1 --method step --trace
 ```
 
+A search with `checkpoint=` runs the first row that applies and keeps checkpoints.
+
 What a row needs is made once for a graph, in order. If a rank cannot make it (no access to peer memory, no room), no
 rank uses it, and the next row that applies runs. What is in parentheses is made only where there is room for it.
 
@@ -116,12 +123,13 @@ def _lines() -> Iterator[str]:
         yield ""
         yield f"## {algorithm}"
         yield ""
-        yield "| variant | runs | needs | takes | loop |"
-        yield "| --- | --- | --- | --- | --- |"
+        yield "| variant | runs | needs | takes | checkpoints | loop |"
+        yield "| --- | --- | --- | --- | --- | --- |"
         for row in rows:
             needs = [need.name for need in row.needs] + [f"({want.name})" for want in row.wants]
             takes = readable_bytes(row.bytes(_example(row)))
-            yield f"| {row.name} | {row.when} | {', '.join(needs)} | {takes} | `{loop_of(row)}` |"
+            keeps = "yes" if row.keeps_checkpoints else "no"
+            yield f"| {row.name} | {row.when} | {', '.join(needs)} | {takes} | {keeps} | `{loop_of(row)}` |"
 
 
 def loop_of(row: Variant) -> str:

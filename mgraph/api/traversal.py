@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
+import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from mgraph.algorithms.variant import METHODS, Setting, TraversalSpec, select
-from mgraph.algorithms.variants import TABLE, methods_of
+from mgraph.algorithms.variants import TABLE, checkpointing_rows, methods_of
 from mgraph.api.graph import Graph, Stored, as_vertices, require_graph
 from mgraph.api.labels import Vertices
 from mgraph.api.traversal_results import Stats, Traversed, TraversedMany
 from mgraph.backends.base import LIMITS
 from mgraph.cluster.base import Cluster
+from mgraph.config import settings
 from mgraph.errors import InputError, UsageError
 from mgraph.io.checks import as_flag, as_integer
 from mgraph.partition import Partition
 from mgraph.rank_jobs.traversal import traverse
 from mgraph.shard.shard import GraphInfo
+from mgraph.store.manifest import folder_of
 from mgraph.types import LEVEL, unreached_of
 
 REASONS = {
@@ -36,6 +40,7 @@ def bfs(
     depth_limit: int | None = None,
     return_predecessors: bool = True,
     method: str = "auto",
+    checkpoint: str | os.PathLike | None = None,
 ) -> Traversed:
     """Find the hops from a source to every vertex, and a tree of paths.
 
@@ -52,6 +57,10 @@ def bfs(
     method
         `frontier` scans the arcs of changed vertices only, `sweep` every edge in every superstep; `auto` chooses. The
         short name of a variant (`docs/variants.md`), such as `step` or `persistent`, requests that one, or is refused.
+    checkpoint
+        A folder that all ranks share, in which the search keeps its state from time to time, as the setting
+        `mgraph.checkpoint-every` says. If the folder has the checkpoint of an equal search, this one goes on from
+        there, on any number of ranks. It is deleted at the end. Docs: checkpoints.md.
 
     Returns
     -------
@@ -78,7 +87,7 @@ def bfs(
     >>> found.distances.to_numpy().tolist(), found.path_to(2)
     ([0, 1, 2, -1, -1], [0, 1, 2])
     """
-    spec = bfs_spec(g, as_sources(g, source), depth_limit, return_predecessors, method)
+    spec = _with_checkpoint(bfs_spec(g, as_sources(g, source), depth_limit, return_predecessors, method), checkpoint)
     stored = Stored(g)
     by_rank = g._run(traverse, [stored], [stored.key], [spec], doing=spec.algorithm)
     return _traversed(stored, spec, method, [part for (part,) in by_rank])
@@ -122,6 +131,7 @@ def sssp(
     cutoff: float | int | None = None,
     return_predecessors: bool = True,
     method: str = "auto",
+    checkpoint: str | os.PathLike | None = None,
 ) -> Traversed:
     """Find shortest paths from a source to every vertex: their lengths and a tree.
 
@@ -141,6 +151,10 @@ def sssp(
     method
         `frontier` relaxes near vertices before far ones, `sweep` every edge in every superstep; `auto` chooses. The
         short name of a variant (`docs/variants.md`), such as `near_far` or `persistent`, takes that one, or is refused.
+    checkpoint
+        A folder that all ranks share, in which the search keeps its state from time to time, as the setting
+        `mgraph.checkpoint-every` says. If the folder has the checkpoint of an equal search, this one goes on from
+        there, on any number of ranks. It is deleted at the end. Docs: checkpoints.md.
 
     Returns
     -------
@@ -164,7 +178,7 @@ def sssp(
     >>> mg.sssp(g, 0).distances.to_numpy().tolist()
     [0, 1, 2]
     """
-    spec = sssp_spec(g, as_sources(g, source), cutoff, return_predecessors, method)
+    spec = _with_checkpoint(sssp_spec(g, as_sources(g, source), cutoff, return_predecessors, method), checkpoint)
     stored = Stored(g)
     by_rank = g._run(traverse, [stored], [stored.key], [spec], doing=spec.algorithm)
     return _traversed(stored, spec, method, [part for (part,) in by_rank])
@@ -198,6 +212,26 @@ def sssp_many(
     """
     specs = [sssp_spec(g, root, cutoff, return_predecessors, method) for root in as_roots(g, roots)]
     return _traverse_many(g, specs, method)
+
+
+def _with_checkpoint(spec: TraversalSpec, checkpoint: Any) -> TraversalSpec:
+    """Return a request that keeps checkpoints in a folder, or as it is without one."""
+    if checkpoint is None:
+        return spec
+    folder = checkpoint_folder(spec.algorithm, spec.method, checkpoint)
+    every_s = settings.seconds("checkpoint-every")
+    return dataclasses.replace(spec, checkpoint=folder, checkpoint_every_s=every_s)
+
+
+def checkpoint_folder(algorithm: str, method: str, checkpoint: Any) -> str:
+    """Return the path of a folder of checkpoints; refuse a method that keeps none, and a folder in no folder."""
+    names = [row.short_name for row in checkpointing_rows(algorithm)]
+    if method not in (*METHODS, *names):
+        raise UsageError(f"method {method!r} keeps no checkpoints: {', '.join(names)} do, and auto chooses")
+    folder = folder_of(checkpoint)
+    if not folder.parent.is_dir():
+        raise UsageError(f"{folder}: there is no folder {folder.parent}")
+    return str(folder)
 
 
 def state_dtype(info: GraphInfo) -> np.dtype:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -74,11 +75,16 @@ def digest(rank: Rank, key: str, column: str) -> int:
     # In pieces: the hashes of a whole column would need several times its memory.
     for lo in range(0, len(values), HASHED_AT_ONCE):
         part = values[lo : lo + HASHED_AT_ONCE]
-        bits = part.view(f"u{part.dtype.itemsize}").astype(np.uint64)
-        # Constants of splitmix64: odd, so that multiplication is a bijection; the shifts mix high bits into low ones.
         vertices = xp.arange(result.first + lo, result.first + lo + len(part), dtype=np.uint64)
-        mixed = (vertices * np.uint64(0x9E3779B97F4A7C15)) ^ bits
-        for factor in (0xBF58476D1CE4E5B9, 0x94D049BB133111EB):
-            mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(factor)
-        hashes += int((mixed ^ (mixed >> np.uint64(32))).sum(dtype=np.uint64))
+        hashes += hash_of(xp, vertices, part)
     return hashes % 2**64
+
+
+def hash_of(xp: Any, vertices: Array, values: Array) -> int:
+    """Return the sum of hashes of (vertex, value)."""
+    bits = values.view(f"u{values.dtype.itemsize}").astype(np.uint64)
+    # Constants of splitmix64: odd, so that multiplication is a bijection; the shifts mix high bits into low ones.
+    mixed = (vertices.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) ^ bits
+    for factor in (0xBF58476D1CE4E5B9, 0x94D049BB133111EB):
+        mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(factor)
+    return int((mixed ^ (mixed >> np.uint64(32))).sum(dtype=np.uint64))

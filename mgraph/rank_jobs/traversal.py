@@ -18,6 +18,7 @@ from mgraph.cluster.base import Rank
 from mgraph.comm.base import Communicator
 from mgraph.errors import InputError
 from mgraph.io.output_tables import Values
+from mgraph.rank_jobs.checkpoints import FolderCheckpoints
 from mgraph.rank_jobs.results import StoredColumns, labels_of_ids
 from mgraph.shard.result_routing import require_result_routing
 from mgraph.shard.shard import Shard
@@ -49,15 +50,20 @@ def traverse(
     parts = []
     for key, spec in zip(keys, counted_searches(rank, specs[0].algorithm, specs), strict=True):
         trace = Trace(rank.backend, comm, shows)
+        if spec.checkpoint is not None:
+            with trace.phase("checkpoint"):
+                trace.checkpoints = FolderCheckpoints(shard, comm, spec)
         with trace.phase("prepare"):
             prepared = prepare(shard, comm, spec)
             if comm.size > 1:
                 require_result_routing(shard, comm)
         found = search(prepared, shard, comm, spec, trace)
+        trace.move_seconds("traverse", "checkpoint", trace.checkpoints.seconds)
         assert found.sources is not None, "a search returns them"
         _refuse_overflow(shard, comm, spec, found)
         stats = store_traversal(rank, shard, key, spec, found.sources, found, trace)
         parts.append({**stats, "variant": found.variant})
+        trace.checkpoints.discard()
         # Free the search's arrays before the next search; the stored result holds its own.
         del found
     return parts

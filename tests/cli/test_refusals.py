@@ -47,6 +47,13 @@ def bad(tmp_path, monkeypatch):
     ("arguments", "code", "message"),
     [
         ("bfs none.txt -s 0", 3, r"/none\.txt: no such file$"),
+        (
+            "bfs rmat:30 -s 0 --method hybrid --checkpoint kept",
+            2,
+            "method 'hybrid' keeps no checkpoints: sweep, step do",
+        ),
+        ("sssp rmat:30 -s 0 --checkpoint none/kept", 2, r"/none/kept: there is no folder .*/none$"),
+        ("bfs rmat:30 -s 0 --on-loss retry", 2, "'retry' is not one of 'error', 'rebuild'"),
         ("bfs /dev/null -s 0", 3, "is not a file"),
         ("bfs badid.txt -s 0", 3, r"/badid\.txt:2: vertex 'x' is not "),
         ("bfs negative.txt -s 0 --num-vertices 9", 3, r"/negative\.txt:2: vertex -3 is negative"),

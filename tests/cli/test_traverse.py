@@ -160,3 +160,13 @@ def test_reverse_follows_arcs_backward(tmp_path):
     assert json.loads(found.stdout)["path"] == [2, 1, 0]
     line = refused("bfs", "rmat:6", "--layout", "compact", "--reverse", "--source", 1, code=2)
     assert "--reverse needs rows: use --layout rows" in line
+
+
+@pytest.mark.parametrize("search", ["bfs", "sssp"])
+def test_checkpoint_folder_is_gone_when_the_search_is_done(tmp_path, search):
+    folder = tmp_path / "kept"
+    plain = json.loads(run(search, "rmat:6", "-s", "1", "--json").output)
+    found = json.loads(run(search, "rmat:6", "-s", "1", "--checkpoint", str(folder), "--json").output)
+    assert found["stats"]["num_reached"] == plain["stats"]["num_reached"]
+    assert "checkpoint" in found["stats"]["seconds"]
+    assert not folder.exists()

@@ -20,10 +20,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from mgraph.algorithms.bfs.step_kernels import mark_bits, merge_parents, pull_level, push_level, settle_level
+from mgraph.algorithms.common.checkpoints import Checkpoints, SearchState
 from mgraph.algorithms.common.send_to_owners import send_to_owners
 from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.derived import IN_ROWS
 from mgraph.algorithms.variant import GraphSizes, Variant
+from mgraph.backends.totals import total
 from mgraph.comm.base import Communicator
 from mgraph.partition import own_states
 from mgraph.shard.shard import Shard
@@ -48,10 +50,12 @@ def bfs(
     until: Sequence[int] = (),
 ) -> Traversal:
     """Find levels and parents from `sources`, which are positions; only up to the level of the last of `until`."""
-    search = LevelSearch(shard, comm, sources, until)
+    search = LevelSearch(shard, comm, sources, until, trace.checkpoints)
     pulling = False
     arcs_before = 0
     while search.num_frontier and search.level != depth_limit and not search.is_done:
+        if search.is_due:
+            trace.checkpoints.keep(SearchState(search.levels, search.level))
         frontier = search.num_frontier
         arcs = search.frontier_arcs
         num_positions = shard.partition.num_positions
@@ -63,7 +67,8 @@ def bfs(
             search.push()
         trace.superstep(method="pull" if pulling else "push", frontier=frontier, arcs=search.scanned)
     own = slice(search.base, search.base + shard.num_owned)
-    return Traversal(search.levels, search.parents[own])
+    # Of the levels before a checkpoint the parents are not known.
+    return Traversal(search.levels, None if trace.checkpoints.found else search.parents[own])
 
 
 def pull_pays(
@@ -83,11 +88,19 @@ def pull_pays(
 class LevelSearch:
     """The arrays of one search on one rank; counts are over all ranks."""
 
-    def __init__(self, shard: Shard, comm: Communicator, sources: list[int], until: Sequence[int]) -> None:
+    def __init__(
+        self,
+        shard: Shard,
+        comm: Communicator,
+        sources: list[int],
+        until: Sequence[int],
+        checkpoints: Checkpoints,
+    ) -> None:
         xp = shard.backend.xp
         partition = shard.partition
         self.shard = shard
         self.comm = comm
+        self.checkpoints = checkpoints
         self.run = shard.backend
         self.base = comm.rank * partition.stride
         self.level = -1
@@ -100,6 +113,9 @@ class LevelSearch:
         self.num_targets = len({*until})
         targets = own_states(partition, comm.rank, until)
         self.targets = shard.backend.to_device((targets - self.base).astype(np.int64))
+        if checkpoints.found is not None:
+            _go_on_from(self, checkpoints.found)
+            return
         own = own_states(partition, comm.rank, sources)
         self.frontier = shard.backend.to_device(own)
         positions = np.array([partition.position(s) for s in own.tolist()], partition.dtype)
@@ -158,7 +174,8 @@ class LevelSearch:
         reached = 0
         if len(self.targets):
             reached = int((self.levels[self.targets] != unreached_of(LEVEL)).sum())
-        self.num_frontier, self.frontier_arcs, reached = self.comm.sum(size, arcs, reached)
+        is_due = self.checkpoints.is_due()
+        self.num_frontier, self.frontier_arcs, reached, self.is_due = self.comm.sum(size, arcs, reached, is_due)
         self.is_done = 0 < self.num_targets == reached
         self.num_left -= self.num_frontier
         self.arcs_left -= self.frontier_arcs
@@ -179,6 +196,21 @@ class LevelSearch:
         return bits
 
 
+def _go_on_from(search: LevelSearch, state: SearchState) -> None:
+    """Begin a search with the frontier of a checkpoint."""
+    dtype = search.shard.partition.dtype
+    search.levels = levels = state.distances
+    search.level = int(state.bound) - 1
+    before = levels < state.bound
+    reached = (before.nonzero()[0] + search.base).astype(dtype)
+    mark_bits[search.run](0, len(reached), reached, search.visited)
+    num_reached, arcs = search.comm.sum(len(reached), total(search.run, search.shard.degrees * before))
+    search.num_left -= num_reached
+    search.arcs_left -= arcs
+    search.frontier = ((levels == state.bound).nonzero()[0] + search.base).astype(dtype)
+    search.settle(search.run.xp.zeros(3, np.int64))
+
+
 def _bytes(sizes: GraphSizes) -> int:
     """Return the bytes of levels, parents, a queue, bitmaps and offsets of a frontier, and of adding up degrees."""
     return 4 * sizes.owned + 2 * sizes.vertex * sizes.states + 3 * sizes.states // 8 + (16 + 8 + 12) * sizes.owned
@@ -192,4 +224,5 @@ VARIANT = Variant(
     bytes=_bytes,
     run=bfs,
     stops=True,
+    keeps_checkpoints=True,
 )

@@ -18,6 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from mgraph.algorithms.bfs.sweep_kernels import sweep_levels
+from mgraph.algorithms.common.checkpoints import SearchState
 from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.derived import EDGE_BLOCKS
 from mgraph.algorithms.variant import GraphSizes, Variant
@@ -34,13 +35,20 @@ def bfs_sweep(
     run = shard.backend
     partition = shard.partition
     blocks = require_blocks(shard, comm, LEVEL)
-    levels = run.full(blocks.padded(partition.num_states), unreached_of(NARROW_LEVEL), NARROW_LEVEL)
-    states = np.array([partition.state(p) for p in set(sources)], partition.dtype)
-    levels[run.to_device(states)] = 0
+    own = slice(comm.rank * partition.stride, comm.rank * partition.stride + shard.num_owned)
+    state = trace.checkpoints.found
+    dtype = LEVEL if state else NARROW_LEVEL
+    levels = run.full(blocks.padded(partition.num_states), unreached_of(dtype), dtype)
+    if state is None:
+        states = np.array([partition.state(p) for p in set(sources)], partition.dtype)
+        levels[run.to_device(states)] = 0
+    else:
+        levels[own] = state.distances
+        comm.allreduce(levels[: partition.num_states], "min")
     counters = run.xp.zeros(1, np.int64)
     both_ways = 0 if shard.info.directed else 1
     before = None
-    level = 0
+    level = 0 if state is None else int(state.bound)
     improved = 1
     while improved and level != depth_limit:
         # The sweep writes level + 1: levels widen before that equals the value for unreached.
@@ -52,7 +60,7 @@ def bfs_sweep(
         sweep_levels[run](
             0, blocks.num_units, *blocks.edges, blocks.shape.segment_bits, both_ways, level, before, levels, counters
         )
-        improved = comm.sum(int(counters[0]))[0]
+        improved, is_due = comm.sum(int(counters[0]), trace.checkpoints.is_due())
         reduced = levels[: partition.num_states]
         if improved:
             comm.allreduce(reduced, "min")
@@ -64,13 +72,15 @@ def bfs_sweep(
             reduced_bytes=reduced.nbytes if improved else 0,
         )
         level += 1
-    own = comm.rank * partition.stride
-    owned = levels[own : own + shard.num_owned]
-    return Traversal(_widen(owned) if owned.dtype == NARROW_LEVEL else owned, None)
+        if improved and is_due:
+            trace.checkpoints.keep(SearchState(_widen(levels[own]), level))
+    return Traversal(_widen(levels[own]), None)
 
 
 def _widen(narrow: Array) -> Array:
-    """Return 8-bit levels in the width of results."""
+    """Return levels of 8 bits in the width of results, wide ones as they are."""
+    if narrow.dtype != NARROW_LEVEL:
+        return narrow
     levels = narrow.astype(LEVEL)
     levels[narrow == unreached_of(NARROW_LEVEL)] = unreached_of(LEVEL)
     return levels
@@ -91,4 +101,5 @@ VARIANT = Variant(
     needs=(EDGE_BLOCKS,),
     bytes=lambda sizes: sweep_bytes(sizes, 1, 4),
     run=bfs_sweep,
+    keeps_checkpoints=True,
 )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
+from mgraph.algorithms.common.checkpoints import Checkpoints
 from mgraph.backends.base import Backend
 from mgraph.backends.compile_clock import CLOCK
 from mgraph.backends.progress import Phase
@@ -32,12 +33,15 @@ class Trace:
     ----------
     shows
         Whether its phases are what the rank is seen doing; not those of one of many searches, which are counted.
+    checkpoints
+        What keeps the state of the search from time to time.
     """
 
     backend: Backend
     comm: Communicator
     shows: bool = True
     seconds: dict[str, float] = field(default_factory=dict)
+    checkpoints: Checkpoints = field(default_factory=Checkpoints)
 
     def __post_init__(self) -> None:
         self._bytes_before = self._bytes_stepped = self.comm.bytes_sent
@@ -66,6 +70,12 @@ class Trace:
     def end_phase(self) -> None:
         """End the current phase here, where its launches are done: later ones may be in flight."""
         self._ended = time.perf_counter()
+
+    def move_seconds(self, phase: str, to: str, seconds: float) -> None:
+        """Count seconds of a phase in another one."""
+        if seconds:
+            self.seconds[phase] -= seconds
+            self.seconds[to] = self.seconds.get(to, 0.0) + seconds
 
     def superstep(self, method: str, frontier: int, arcs: int, microseconds: float | None = None, **more: int) -> None:
         """Record one superstep, and the bytes that this rank sent since the one before.

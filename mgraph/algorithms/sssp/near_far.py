@@ -22,6 +22,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mgraph.algorithms.common.checkpoints import Checkpoints, SearchState
 from mgraph.algorithms.common.dtype_ladder import searched_bytes
 from mgraph.algorithms.common.send_to_owners import send_to_owners
 from mgraph.algorithms.common.traversal import Trace, Traversal
@@ -68,14 +69,16 @@ def sssp(
 
     With `until`, only up to the bucket of the farthest of these positions.
     """
-    search = _Search(shard, comm, sources, dtype, cutoff, until)
+    search = _Search(shard, comm, sources, dtype, cutoff, until, trace.checkpoints)
     delta = default_delta(shard, dtype, mean_weight=typical_weight(shard, comm))
     while search.advance(delta):
         while search.num_near:
             near = search.num_near
             arcs = search.relax()
             trace.superstep(method="push", frontier=near, arcs=arcs)
-    own = search.dist[search.base : search.base + shard.num_owned]
+            if search.is_due:
+                trace.checkpoints.keep(SearchState(search.own_distances, search.settled))
+    own = search.own_distances
     if search.is_done:
         drop_unsettled(own, search.bound)
     return Traversal(own, None)
@@ -148,11 +151,13 @@ class _Search:
         dtype: np.dtype,
         cutoff: float | int | None,
         until: Sequence[int],
+        checkpoints: Checkpoints,
     ) -> None:
         xp = shard.backend.xp
         partition = shard.partition
         self.shard = shard
         self.comm = comm
+        self.checkpoints = checkpoints
         self.run = shard.backend
         self.base = comm.rank * partition.stride
         self.top = unreached_of(dtype)
@@ -171,10 +176,25 @@ class _Search:
         self.far_size = len(own)
         self.lowest = xp.full(1, 0 if len(own) else self.top, dtype)
         self.keeps_far = True
+        if checkpoints.found is not None:
+            self._go_on_from(checkpoints.found)
         self.counters = xp.zeros(2, np.int64)
         self.stops = len(until) > 0
         self.is_done = False
         self.targets = self.run.to_device(own_states(partition, comm.rank, until).astype(np.int64))
+
+    def _go_on_from(self, state: SearchState) -> None:
+        """Begin with the distances of a checkpoint: far is what is not below its bound."""
+        self.own_distances[:] = state.distances
+        self._set_bounds(state.bound, state.bound)
+        self.keeps_far = False
+        waiting = state.distances[state.distances >= state.bound]
+        self.lowest[:] = waiting.min() if len(waiting) else self.top
+
+    @property
+    def own_distances(self) -> Array:
+        """The distances of the owned vertices, a view."""
+        return self.dist[self.base : self.base + self.shard.num_owned]
 
     def relax(self) -> int:
         """Relax every arc out of near, queue the lowered vertices; return this rank's arcs."""
@@ -245,12 +265,13 @@ class _Search:
     def _count(self) -> None:
         """Read the lengths of the queues."""
         self.near_size, self.far_size = self.run.to_host(self.counters).tolist()
-        self.num_near = self.comm.sum(self.near_size)[0]
+        self.num_near, self.is_due = self.comm.sum(self.near_size, self.checkpoints.is_due())
 
     def _set_bounds(self, settled: float | int, bound: float | int) -> None:
         """Write new bounds for the kernels: below what all is settled, and below what is near."""
         dtype = self.dist.dtype
         self.bounds = self.run.to_device(np.array([settled, bound, self.cutoff], dtype))
+        self.settled = settled
         # In the state's width, as in the kernels.
         self.bound = dtype.type(bound).item()
 
@@ -273,4 +294,5 @@ VARIANT = Variant(
     bytes=step_bytes,
     run=sssp,
     stops=True,
+    keeps_checkpoints=True,
 )

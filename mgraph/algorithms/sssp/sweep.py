@@ -18,6 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from mgraph.algorithms.bfs.sweep import sweep_bytes
+from mgraph.algorithms.common.checkpoints import SearchState
 from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.derived import EDGE_BLOCKS
 from mgraph.algorithms.sssp.sweep_kernels import sweep_distances
@@ -42,9 +43,15 @@ def sssp_sweep(
     blocks = require_blocks(shard, comm, dtype)
     top = unreached_of(dtype)
     dist = run.full(blocks.padded(partition.num_states), top, dtype)
-    states = np.array([partition.state(p) for p in set(sources)], partition.dtype)
-    dist[run.to_device(states)] = 0
+    own = slice(comm.rank * partition.stride, comm.rank * partition.stride + shard.num_owned)
+    state = trace.checkpoints.found
     reduced = dist[: partition.num_states]
+    if state is None:
+        states = np.array([partition.state(p) for p in set(sources)], partition.dtype)
+        dist[run.to_device(states)] = 0
+    else:
+        dist[own] = state.distances
+        comm.allreduce(reduced, "min")
     limit = run.to_device(np.array([top if cutoff is None else cutoff], dtype))
     counters = run.xp.zeros(1, np.int64)
     both_ways = 0 if shard.info.directed else 1
@@ -57,7 +64,7 @@ def sssp_sweep(
             0, blocks.num_units, *blocks.edges, blocks.weights, blocks.shape.segment_bits, both_ways, limit,
             before, dist, counters,
         )  # fmt: skip
-        improved = comm.sum(int(counters[0]))[0]
+        improved, is_due = comm.sum(int(counters[0]), trace.checkpoints.is_due())
         if improved:
             comm.allreduce(reduced, "min")
         trace.superstep(
@@ -67,8 +74,10 @@ def sssp_sweep(
             edges=blocks.num_edges,
             reduced_bytes=reduced.nbytes if improved else 0,
         )
-    own = comm.rank * partition.stride
-    return Traversal(dist[own : own + shard.num_owned], None)
+        if improved and is_due:
+            # Any arc may still lower a distance.
+            trace.checkpoints.keep(SearchState(dist[own], 0))
+    return Traversal(dist[own], None)
 
 
 VARIANT = Variant(
@@ -78,4 +87,5 @@ VARIANT = Variant(
     needs=(EDGE_BLOCKS,),
     bytes=lambda sizes: sweep_bytes(sizes, sizes.state, sizes.state),
     run=sssp_sweep,
+    keeps_checkpoints=True,
 )

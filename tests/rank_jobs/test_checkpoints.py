@@ -1,0 +1,254 @@
+"""Searches that are stopped and go on from their checkpoint: equal to the bit, on any number of ranks."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+
+import dask
+import pytest
+import rank_programs as programs
+from distributed import Client, LocalCluster
+from killer import Killer
+from local_clusters import GPU, local_cluster
+
+import mgraph as mg
+from mgraph.cluster.in_process import InProcessCluster
+from mgraph.errors import InputError, UsageError
+from mgraph.rank_jobs import checkpoints
+from mgraph.store.checkpoint import MANIFEST
+
+
+class Stopped(Exception):
+    """The end of a search at a checkpoint, as if its ranks had died."""
+
+
+@pytest.fixture
+def every_step(monkeypatch):
+    """Keep a checkpoint at every superstep that may have one; yield what stops a search at one of them."""
+    monkeypatch.setattr(checkpoints, "SPACING", 0)
+    keep = checkpoints.FolderCheckpoints.keep
+    state = {"kept": 0, "stop": None}
+
+    def counted(self, found):
+        if self._comm.rank == 0:
+            state["kept"] += 1
+        keep(self, found)
+        # A barrier: every rank reads the same count.
+        self._comm.barrier()
+        if state["kept"] == state["stop"]:
+            raise Stopped
+
+    monkeypatch.setattr(checkpoints.FolderCheckpoints, "keep", counted)
+    with dask.config.set({"mgraph.checkpoint-every": 1e-9}):
+        yield state
+
+
+def roads(ranks: int, **how):
+    return mg.grid(24, 24, cluster=InProcessCluster(ranks), **how)
+
+
+def directed(ranks: int, **how):
+    return mg.fixed_out_degree(400, 2, weights="float32", cluster=InProcessCluster(ranks), **how)
+
+
+def columns(found):
+    return [column.digest() for column in found.columns]
+
+
+SEARCHES = {
+    "bfs.step": lambda g, **how: mg.bfs(g, 3, method="step", **how),
+    "bfs.sweep": lambda g, **how: mg.bfs(g, 3, method="sweep", **how),
+    "bfs of several": lambda g, **how: mg.bfs(g, [3, 77], depth_limit=30, **how),
+    "sssp.near_far": lambda g, **how: mg.sssp(g, 3, method="near_far", **how),
+    "sssp.sweep": lambda g, **how: mg.sssp(g, 3, method="sweep", **how),
+    "sssp with a cutoff": lambda g, **how: mg.sssp(g, [3, 77], cutoff=900, **how),
+}
+
+
+@pytest.mark.covering
+@pytest.mark.parametrize("ranks", [(1, 3), (3, 2), (2, 1)])
+@pytest.mark.parametrize("make", [roads, directed])
+@pytest.mark.parametrize("name", SEARCHES)
+def test_search_stopped_at_80_percent_goes_on_in_under_40_percent(tmp_path, every_step, name, make, ranks):
+    search = SEARCHES[name]
+    folder = tmp_path / "kept"
+    before, after = ranks
+    with make(before) as g:
+        whole = search(g)
+        expected = columns(whole)
+        checked = search(g, checkpoint=folder)
+        assert columns(checked) == expected
+        assert not folder.exists()
+        total = every_step["kept"]
+        every_step |= {"kept": 0, "stop": -(-total * 8 // 10)}
+        with pytest.raises(Stopped):
+            search(g, checkpoint=folder)
+    assert MANIFEST in os.listdir(folder)
+    every_step["stop"] = None
+    with make(after) as g:
+        resumed = search(g, checkpoint=folder)
+        assert columns(resumed) == expected
+        mg.validate(resumed)
+    if total >= 10:
+        assert len(resumed.stats.supersteps) < 0.4 * len(checked.stats.supersteps)
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("first", ["step", "sweep"])
+def test_checkpoint_of_another_variant_is_used(tmp_path, every_step, first):
+    second = {"step": "sweep", "sweep": "step"}[first]
+    for search, methods in (
+        (mg.bfs, (first, second)),
+        (mg.sssp, tuple(m.replace("step", "near_far") for m in (first, second))),
+    ):
+        every_step |= {"kept": 0, "stop": 5}
+        with roads(2) as g:
+            expected = columns(search(g, 3))
+            with pytest.raises(Stopped):
+                search(g, 3, method=methods[0], checkpoint=tmp_path / "kept")
+            every_step["stop"] = None
+            assert columns(search(g, 3, method=methods[1], checkpoint=tmp_path / "kept")) == expected
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("search", [mg.bfs, mg.sssp])
+def test_search_of_a_gpu_goes_on_on_cpus(tmp_path, every_step, search):
+    """Its persistent kernels keep none: the loop of the host runs."""
+    with mg.grid(8, 8, cluster=local_cluster(GPU)) as g:
+        every_step["stop"] = 4
+        with pytest.raises(Stopped):
+            search(g, 3, checkpoint=tmp_path / "kept")
+    every_step["stop"] = None
+    with mg.grid(8, 8, cluster=InProcessCluster(2)) as g:
+        expected = columns(search(g, 3))
+        assert columns(search(g, 3, checkpoint=tmp_path / "kept")) == expected
+    with mg.grid(8, 8, cluster=local_cluster(GPU)) as g:
+        every_step |= {"kept": 0, "stop": 4}
+        with pytest.raises(Stopped):
+            search(g, 3, checkpoint=tmp_path / "kept")
+        every_step["stop"] = None
+        assert columns(search(g, 3, checkpoint=tmp_path / "kept")) == expected
+
+
+def test_compact_graph_goes_on_on_another_number_of_ranks(tmp_path, every_step):
+    with roads(3, layout="compact") as g:
+        expected = columns(mg.sssp(g, 3))
+        every_step["stop"] = 6
+        with pytest.raises(Stopped):
+            mg.sssp(g, 3, checkpoint=tmp_path / "kept")
+    with roads(2, layout="compact") as g:
+        assert columns(mg.sssp(g, 3, checkpoint=tmp_path / "kept")) == expected
+
+
+@pytest.fixture
+def stopped(tmp_path, every_step):
+    """Stop a search; return the folder of its checkpoint."""
+    every_step["stop"] = 5
+    with roads(2) as g, pytest.raises(Stopped):
+        mg.sssp(g, 3, checkpoint=tmp_path / "kept")
+    every_step["stop"] = None
+    return tmp_path / "kept"
+
+
+@pytest.mark.parametrize(
+    ("make", "search", "differs"),
+    [
+        (roads, lambda g, **how: mg.sssp(g, 4, **how), "sources"),
+        (roads, lambda g, **how: mg.sssp(g, 3, cutoff=7, **how), "limit"),
+        (roads, lambda g, **how: mg.bfs(g, 3, **how), "algorithm"),
+        (lambda ranks: mg.grid(24, 24, seed=2, cluster=InProcessCluster(ranks)), SEARCHES["sssp.near_far"], "graph"),
+    ],
+)
+def test_checkpoint_of_another_search_is_refused_and_stays(stopped, make, search, differs):
+    names = sorted(os.listdir(stopped))
+    with make(2) as g, pytest.raises(UsageError, match=f"of another search, which differs in its {differs}: give"):
+        search(g, checkpoint=stopped)
+    assert sorted(os.listdir(stopped)) == names
+
+
+def test_graph_with_other_weights_alone_is_another_one(tmp_path, every_step):
+    ends = list(range(50)), list(range(1, 51))
+    weights = [3, 5, 4, *[1] * 47]
+    every_step["stop"] = 2
+    with mg.from_edges(*ends, weights) as g, pytest.raises(Stopped):
+        mg.sssp(g, 0, checkpoint=tmp_path / "kept")
+    weights[:3] = 4, 5, 3
+    with mg.from_edges(*ends, weights) as g, pytest.raises(UsageError, match="differs in its graph"):
+        mg.sssp(g, 0, checkpoint=tmp_path / "kept")
+
+
+@pytest.mark.parametrize("how", ["file", "manifest", "missing"])
+def test_damaged_checkpoint_is_refused(stopped, how):
+    path = stopped / MANIFEST if how == "manifest" else next(stopped.glob("distances-*"))
+    if how == "missing":
+        path.unlink()
+    else:
+        data = bytearray(path.read_bytes())
+        data[len(data) // 2] ^= 255
+        path.write_bytes(data)
+    with roads(3) as g, pytest.raises(InputError, match=r"damaged|cannot be read"):
+        mg.sssp(g, 3, checkpoint=stopped)
+
+
+def test_folder_with_other_files_is_refused(tmp_path):
+    (tmp_path / "notes.txt").write_text("")
+    with roads(1) as g, pytest.raises(UsageError, match=r"has other files, such as notes\.txt"):
+        mg.bfs(g, 3, checkpoint=tmp_path)
+    with roads(1) as g, pytest.raises(UsageError, match="there is no folder"):
+        mg.bfs(g, 3, checkpoint=tmp_path / "none" / "kept")
+    assert os.listdir(tmp_path) == ["notes.txt"]
+
+
+def test_variant_without_checkpoints_is_refused():
+    with roads(1) as g, pytest.raises(UsageError, match="method 'hybrid' keeps no checkpoints: sweep, step do"):
+        mg.bfs(g, 3, method="hybrid", checkpoint="kept")
+
+
+def test_full_disk_ends_the_search_and_keeps_the_checkpoint_before(stopped, monkeypatch):
+    names = sorted(os.listdir(stopped))
+
+    def fail(descriptor):
+        raise OSError(28, "No space left on device")
+
+    with roads(2) as g:
+        monkeypatch.setattr(os, "fsync", fail)
+        with pytest.raises(InputError, match=r"no checkpoint can be written .* No space left"):
+            mg.sssp(g, 3, checkpoint=stopped)
+        monkeypatch.undo()
+        assert set(names) <= set(os.listdir(stopped))
+        expected = columns(mg.sssp(g, 3))
+        assert columns(mg.sssp(g, 3, checkpoint=stopped)) == expected
+
+
+@pytest.mark.ci
+@pytest.mark.timeout(240)
+def test_search_of_a_killed_worker_goes_on_from_its_checkpoint(tmp_path):
+    """A path of many levels: rebuilt on the workers that there are, and resumed there."""
+    folder = tmp_path / "kept"
+    with mg.grid(2, 6000, drop=0) as g:
+        expected = columns(mg.bfs(g, 0))
+    patience = dask.config.set({"distributed.deploy.lost-worker-timeout": "10 minutes"})
+    with (
+        patience,
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as workers,
+        Client(workers, set_as_default=False) as client,
+        mg.connect(client, num_ranks=2, on_loss="rebuild") as ranks,
+        mg.grid(2, 6000, drop=0, cluster=ranks) as g,
+        dask.config.set({"mgraph.checkpoint-every": 0.01}),
+    ):
+        pid = ranks.run(programs.where)[1][0]
+        levels = []
+
+        def is_deep() -> bool:
+            text = (folder / MANIFEST).read_text() if (folder / MANIFEST).exists() else ""
+            levels.append(int(text.partition('"bound": ')[2].partition(",")[0] or 0))
+            return levels[-1] > 1500
+
+        killer = Killer(pid, is_deep)
+        found = mg.bfs(g, 0, checkpoint=folder)
+        killer.join()
+        assert columns(found) == expected
+        # The levels before the kill were not searched again.
+        assert len(found.stats.supersteps) < 6001 - 1500
+        assert not pathlib.Path(folder).exists()
