@@ -150,9 +150,12 @@ def clusters():
 @pytest.fixture(scope="module")
 def workers():
     """Two workers in processes of their own."""
+    import dask
     from distributed import LocalCluster
 
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as workers:
+    # By default LocalCluster does not restart a worker that is missing 15 s after its loss.
+    patience = dask.config.set({"distributed.deploy.lost-worker-timeout": "10 minutes"})
+    with patience, LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as workers:
         yield workers
 
 

@@ -13,7 +13,7 @@ import dask
 import pytest
 import rank_programs as programs
 from dask_processes import ENVIRONMENT, scheduler_by_hand, wait_until, worker_by_hand
-from distributed import Client, LocalCluster
+from distributed import Client
 
 from mgraph.cluster import client_lease, client_session, direct_call, scheduler_plugin
 from mgraph.cluster.dask import DaskCluster
@@ -22,25 +22,9 @@ from mgraph.errors import ClusterError, CommAborted, GangLost, GraphClosed
 FOR_EVER = 1000.0
 
 
-@pytest.fixture(scope="module")
-def workers():
-    patience = dask.config.set({"distributed.deploy.lost-worker-timeout": "10 minutes"})
-    with patience, LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as workers:
-        yield workers
-
-
 @pytest.fixture
 def kept_for_ever(monkeypatch):
     monkeypatch.setattr(client_session, "KEPT_S", FOR_EVER)
-
-
-@pytest.fixture
-def cluster(client):
-    """Return a cluster whose next call is direct."""
-    client.wait_for_workers(2, timeout=60)
-    with DaskCluster(client, 2, open_timeout_s=30) as cluster:
-        cluster.run(programs.keep, "graph", 1)
-        yield cluster
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ import dask
 import pytest
 import rank_programs as programs
 from dask_processes import ENVIRONMENT, held, scheduler_by_hand, wait_until, worker_by_hand
-from distributed import Client, Future, LocalCluster
+from distributed import Client, Future
 from killer import Killer, exist
 
 from mgraph.cluster import network
@@ -27,22 +27,6 @@ from mgraph.cluster.network import open_network
 from mgraph.cluster.scheduler_plugin import GangPlugin
 from mgraph.comm.threads import open_threads
 from mgraph.errors import ClusterError, CommAborted, CommTimeout, GangLost, GraphClosed, RendezvousTimeout
-
-
-@pytest.fixture(scope="module")
-def workers():
-    # By default LocalCluster does not restart a worker that is missing 15 s after its loss.
-    patience = dask.config.set({"distributed.deploy.lost-worker-timeout": "10 minutes"})
-    with patience, LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as workers:
-        yield workers
-
-
-@pytest.fixture
-def cluster(client):
-    client.wait_for_workers(2, timeout=30)
-    with DaskCluster(client, 2, open_timeout_s=30) as cluster:
-        cluster.run(programs.keep, "graph", 1)
-        yield cluster
 
 
 @pytest.fixture
