@@ -236,6 +236,9 @@ class GangPlugin(SchedulerPlugin):
         if call := self._calls.get(lease):
             self._abort_call(call, cause)
             self._forget_call(call)
+            # A client that learns of a restart after it submitted the tasks does not release them.
+            if client in self._scheduler.clients:
+                self._scheduler.client_releases_keys(call.keys, client)
 
     def forget(self, client: str, session: str, key: str) -> None:
         """Drop one object on every rank."""

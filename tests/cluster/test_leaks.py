@@ -170,6 +170,24 @@ def test_cluster_closed_during_its_calls_leaves_nothing(cluster, client, tmp_pat
     check_held(client, before)
 
 
+def test_call_that_a_restart_made_its_client_forget_leaves_nothing(cluster, client, tmp_path):
+    """The scheduler restarts, receives the tasks of a call, and only then does its client learn of the restart."""
+    before = held(client)
+    marker = str(tmp_path / "m")
+
+    def learn() -> None:
+        wait_until(lambda: all(os.path.exists(f"{marker}-{rank}") for rank in (0, 1)))
+        client.loop.add_callback(client._handle_restart)
+
+    learning = threading.Thread(target=learn)
+    learning.start()
+    with pytest.raises(CommAborted, match="cancelled"):
+        cluster.run_and_store(programs.compute, marker)
+    learning.join()
+    pathlib.Path(f"{marker}-over").write_text("")
+    check_held(client, before)
+
+
 def edges(num_edges: int = NUM_EDGES) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     u, v = np.random.default_rng(3).integers(0, 1000, (2, num_edges))
     return u, v, np.linspace(0.5, 2.0, num_edges)
