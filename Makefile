@@ -6,7 +6,7 @@ CUDA_FILES := $(shell find mgraph tests bench -name '*.cu' -o -name '*.cuh' -o -
 	-o -name '*.c' -o -name '*.cc' -o -name '*.cpp')
 SHELL_FILES := .ci/run bench/device.sh $(wildcard deploy/*.sh deploy/*/*.sbatch)
 
-.PHONY: help check format test test-ci test-all deploy gpu gpu-sanitize bench docs release
+.PHONY: help check format test test-ci test-all soak deploy gpu gpu-sanitize bench docs release
 
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 16
@@ -34,6 +34,10 @@ test-ci:  ## all tests of CI, a quarter of an hour
 test-all:  ## hours of random graphs, interleavings and faults; recorded in bench/results
 	$(PYTHON) -m pytest --tier all -o timeout=7200 -o faulthandler_timeout=7300 \
 		--require slurm --require sshd --run-log bench/results/suite.jsonl --fault-log bench/results/faults.jsonl
+
+SOAK ?= --minutes 10
+soak:  ## random jobs under random faults for ten minutes, or as SOAK says; recorded in bench/results
+	PYTHONPATH=tests/support $(PYTHON) -m faults.soak $(SOAK) --record bench/results/soak.jsonl
 
 # Docker's take minutes of downloads, SLURM's a minute each for two nodes on two cores.
 deploy:  ## the recipes of deploy/ on a real SLURM and SSH server; recorded in bench/results

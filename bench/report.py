@@ -43,7 +43,8 @@ and appends a record to `bench/results`. The other programs:
 
 `make test-all` appends a record to suite.jsonl (tests, seconds, seeds, and which recipes of `deploy/` ran), and one to
 faults.jsonl (which processes it killed, in which phase, and the outcome). `make deploy` runs the recipes alone, and
-appends to deploy.jsonl.
+appends to deploy.jsonl. `make soak` appends to soak.jsonl (faults and jobs of ten minutes, times to the error, memory,
+leftovers).
 
 Each name is one graph: `rmatS` is a Graph500 graph of 2^S vertices with 16 edges each (`rmatS-efF`: with F), `uni24`
 has 2^24 vertices of mean degree 16, `grid4k` is a grid of 4096 x 4096 with a tenth of its edges removed. Weights are
@@ -90,7 +91,7 @@ def main() -> None:
     text = [HEAD]
     for path in sorted(record.RESULTS.glob("*.jsonl")):
         lines = [json.loads(line) for line in path.read_text().splitlines()]
-        if path.stem in ("deploy", "faults", "suite"):
+        if path.stem in ("deploy", "faults", "soak", "suite"):
             continue
         text.append(f"\n## {path.stem}\n")
         ablations = [line for line in lines if line.get("bench") == "ablation"]

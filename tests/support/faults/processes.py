@@ -75,14 +75,14 @@ class Run:
 
 
 class ClientProcess:
-    """A process of `faults.client`."""
+    """A process of `faults.client`, or of another module that speaks as it does."""
 
-    def __init__(self, run: Run, **options: Any) -> None:
+    def __init__(self, run: Run, module: str = "faults.client", **options: Any) -> None:
         self.run = run
         self._written = run.folder / f"client-{secrets.token_hex(4)}.err"
         with open(self._written, "w") as written:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "faults.client", json.dumps({"folder": str(run.folder), **options})],
+                [sys.executable, "-m", module, json.dumps({"folder": str(run.folder), **options})],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=written,
@@ -130,14 +130,18 @@ class ClientProcess:
     def receive(self, about: str) -> Any:
         """Return the next reply, which must have the key `about`; raise Hung after the deadline."""
         try:
-            line = self._lines.get(timeout=self.run.deadline_s)
+            reply = self.next(self.run.deadline_s)
         except queue.Empty:
             raise Hung(f"no {about!r} within {self.run.deadline_s:g} s\n{self.run.stacks_of_all()}") from None
-        if not line:
-            raise self._died()
-        reply = json.loads(line)
         assert about in reply, reply
         return reply if len(reply) > 1 else reply[about]
+
+    def next(self, timeout_s: float = 0.0) -> dict[str, Any]:
+        """Return the next reply; raise queue.Empty if there is none in time."""
+        line = self._lines.get(timeout=timeout_s) if timeout_s else self._lines.get_nowait()
+        if not line:
+            raise self._died()
+        return json.loads(line)
 
     def _died(self) -> Died:
         code = self.process.wait()
