@@ -200,6 +200,29 @@ def test_holder_learns_that_its_gang_was_lost_without_a_call(workers, client, cl
 
 
 @pytest.mark.ci
+def test_restart_of_the_workers_ends_kept_leases_and_direct_calls(workers, client, cluster, kept_for_ever, tmp_path):
+    assert totals(cluster) == [3, 3]
+    wait_until(lambda: holders(workers) == [client.id])
+    client.restart(timeout=60)
+    wait_until(lambda: not (leases(workers) or cluster._session._kept))
+    with pytest.raises(GangLost, match="build the graph again"):
+        cluster.run_on_stored(programs.recall, "graph")
+    assert totals(cluster) == totals(cluster) == [3, 3]
+    marker = str(tmp_path / "m")
+
+    def restart() -> None:
+        wait_until(lambda: os.path.exists(f"{marker}-0") and os.path.exists(f"{marker}-1"))
+        client.restart(timeout=60)
+
+    restarting = threading.Thread(target=restart)
+    restarting.start()
+    with pytest.raises(GangLost):
+        cluster.run(programs.compute, marker)
+    restarting.join()
+    assert totals(cluster) == [3, 3]
+
+
+@pytest.mark.ci
 def test_call_whose_message_is_lost_fails_alone(client, cluster, monkeypatch):
     """The connection of one rank breaks, and its worker lives on."""
     real = direct_call.DirectCall._run_rank

@@ -176,8 +176,11 @@ def test_workers_that_join_later_become_ranks(tmp_path):
     ):
         # The plugins are installed while there is one worker; the other receives its plugin when it registers.
         assert cluster.run(programs.total)[0][:3] == (0, 1, 1)
+        cluster.run(programs.keep, "graph", 1)
         with worker_by_hand(file), connect(scheduler_file=file, num_ranks=2) as both:
             assert [r[2] for r in both.run(programs.total)] == [3, 3]
+            # What was stored before stays where it is.
+            assert cluster.run(programs.recall, "graph") == [1]
             assert cluster.run(programs.total)[0][:3] == (0, 1, 1)
 
 

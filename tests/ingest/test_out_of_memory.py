@@ -1,10 +1,12 @@
-"""A build that runs out of memory despite its plan raises the named error, and the cluster remains usable."""
+"""A rank that runs out of memory despite the plan raises the named error, and the cluster remains usable."""
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
-from dask_processes import wait_until
-from distributed import Client, LocalCluster
+import rank_programs as programs
+from dask_processes import held, wait_until
 from rank_programs import Unallocatable
 
 import mgraph as mg
@@ -16,9 +18,9 @@ MESSAGE = (
 )
 
 
-def check_out_of_memory(cluster: Cluster) -> None:
+def check_out_of_memory(cluster: Cluster, on_rank: int | None = None) -> None:
     with pytest.raises(mg.WouldNotFit, match=MESSAGE):
-        Graph.from_source(Unallocatable(10), cluster=cluster)
+        Graph.from_source(dataclasses.replace(Unallocatable(10), on_rank=on_rank), cluster=cluster)
     with mg.rmat(10, cluster=cluster) as g:
         assert mg.bfs(g, 0).stats.num_reached > 1
 
@@ -29,7 +31,22 @@ def test_build_beyond_memory_is_refused_in_process():
         wait_until(lambda: [len(objects) for objects in cluster._objects] == [0])
 
 
-def test_build_beyond_memory_is_refused_on_a_worker():
-    workers = LocalCluster(n_workers=1, threads_per_worker=1, memory_limit=0, dashboard_address=":0")
-    with workers, Client(workers, set_as_default=False) as client, mg.connect(client) as cluster:
-        check_out_of_memory(cluster)
+@pytest.mark.parametrize("rank", [0, 1])
+def test_build_beyond_the_memory_of_one_worker_is_refused(client, rank):
+    with mg.connect(client, num_ranks=2) as cluster:
+        # Then every call is direct.
+        cluster.run(programs.nothing)
+        check_out_of_memory(cluster, rank)
+        wait_until(lambda: set(client.run(held).values()) == {0})
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_search_beyond_the_memory_of_one_worker_fails_alone(client, rank):
+    with mg.connect(client, num_ranks=2) as cluster, mg.rmat(10, cluster=cluster) as g:
+        before = mg.bfs(g, 1).distances.digest()
+        worker = sorted(client.scheduler_info()["workers"])[rank]
+        client.run(programs.exhaust_next_search, workers=[worker])
+        with pytest.raises(mg.WouldNotFit, match="Unable to allocate"):
+            mg.bfs(g, 1)
+        assert mg.bfs(g, 1).distances.digest() == before
+        wait_until(lambda: set(client.run(held).values()) == {1})

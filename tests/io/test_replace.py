@@ -13,7 +13,7 @@ import time
 
 import numpy as np
 import pytest
-from cli_runs import ENVIRONMENT, run
+from cli_runs import ENVIRONMENT, refused, run
 from edge_checks import as_rows, read_edges, whole
 
 import mgraph as mg
@@ -212,6 +212,19 @@ def test_old_file_remains_on_a_full_disk(small_disk, suffix):
     link.symlink_to(path)
     with pytest.raises((InputError, WouldNotFit), match=rf"{link} (cannot be written: .*No space left|would take)"):
         write_edges(link, Rmat(16))
+    assert names(small_disk) == [path.name]
+
+
+def test_read_only_disk_is_refused_before_work(small_disk):
+    path = small_disk / "a.csv"
+    write_columns(path, COLUMNS)
+    old = path.read_bytes()
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    with pytest.raises(UsageError, match=f"no file may be written in {small_disk}"):
+        write_columns(path, COLUMNS)
+    line = refused("bfs", "rmat:40", "-s", "1", "-o", path, "--overwrite", code=2)
+    assert f"no file may be written in {small_disk}" in line
+    assert path.read_bytes() == old
     assert names(small_disk) == [path.name]
 
 

@@ -127,6 +127,30 @@ def test_paths_in_documents_exist(document):
     assert [path for path in found if not (any(ROOT.glob(path.rstrip("/"))) or (document.parent / path).exists())] == []
 
 
+def missing_tests(text: str) -> list[str]:
+    """Return the tests that a document names by path and function, and that are not there."""
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", text)
+    assert len(named) == text.count("::"), "a test is not named as `tests/x/test_y.py::test_z`"
+    return [
+        f"{path}::{name}"
+        for path, name in named
+        if not (ROOT / path).is_file() or f"\ndef {name}(" not in (ROOT / path).read_text()
+    ]
+
+
+def test_every_failure_names_tests_that_exist():
+    text = (ROOT / "docs" / "failures.md").read_text()
+    rows = [line for line in text.splitlines() if line.startswith("| ")][2:]
+    assert len(rows) > 30
+    assert [row for row in rows if "::" not in row.rpartition(" | ")[2]] == []
+    assert missing_tests(text) == []
+
+
+def test_tests_that_do_not_exist_are_found():
+    gone = "tests/repo/test_docs.py::test_of_nothing", "tests/repo/test_nothing.py::missing_tests"
+    assert missing_tests(" ".join(f"`{name}`" for name in (*gone, "tests/repo/test_docs.py::missing_tests"))) == [*gone]
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_commands_in_documents_parse(document):
     found = commands(document.read_text())

@@ -158,11 +158,28 @@ def fail_alike(rank: Rank) -> None:
 
 @dataclass(frozen=True)
 class Unallocatable(Rmat):
-    """A graph that fits by its plan; its edges need more memory than any machine has."""
+    """A graph that fits by its plan; its edges need more memory than any machine has, perhaps on one rank alone."""
+
+    on_rank: int | None = None
 
     def chunk(self, k: int, num_chunks: int, backend: Backend) -> EdgeChunk:
-        np.empty(1 << 58, np.int64)
+        # Ranks have equal shares of the chunks, in their order.
+        if self.on_rank is None or (k >= num_chunks // 2) == self.on_rank:
+            np.empty(1 << 58, np.int64)
         return super().chunk(k, num_chunks, backend)
+
+
+def exhaust_next_search() -> None:
+    """Make the next search of this process ask for more memory than any machine has."""
+    from mgraph.rank_jobs import traversal
+
+    real = traversal.search
+
+    def search(*args: Any) -> None:
+        traversal.search = real
+        np.empty(1 << 58, np.int64)
+
+    traversal.search = search
 
 
 class TooLarge(WouldNotFit):

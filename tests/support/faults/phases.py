@@ -95,7 +95,10 @@ class Work:
             "bfs by sweeps": lambda: _columns(mg.bfs(graph, 1, method="sweep")),
             "sssp": lambda: _columns(mg.sssp(graph, 2)),
             "components": lambda: _columns(mg.connected_components(graph)),
+            "strong components": lambda: _strong_components(cluster),
             "forest": lambda: _columns(mg.minimum_spanning_forest(graph)),
+            "diameter": lambda: _diameter(graph),
+            "degrees": lambda: iter([mg.degrees(graph).to_numpy()]),
             "many roots": lambda: _together(mg.bfs_together(graph, [0, 1, 2, 3])),
             "validating": self._validate,
             "fetching": lambda: iter([c.to_numpy() for c in self.found.columns]),
@@ -163,6 +166,18 @@ def _build(graph: mg.Graph) -> Iterator[Any]:
     with graph:
         yield [graph.num_vertices, graph.num_edges]
         yield from _columns(mg.connected_components(graph))
+
+
+def _strong_components(cluster: Cluster) -> Iterator[Any]:
+    """Build a directed graph, and find its strong components."""
+    with mg.from_edges(*_ARRAYS, directed=True, cluster=cluster) as graph:
+        yield from _columns(mg.strongly_connected_components(graph))
+
+
+def _diameter(graph: mg.Graph) -> Iterator[Any]:
+    """Build the largest component of a graph, and find its diameter."""
+    with mg.largest_component(graph) as part:
+        yield mg.diameter(part)
 
 
 def _columns(result: Any) -> Iterator[Any]:
