@@ -27,8 +27,8 @@ and appends a record to `bench/results`. The other programs:
   `mgraph.csgraph` beside SciPy's, for `docs/csgraph.md`. `bench/strong_components.py`: rounds of
   strong components, for `docs/strong-components.md`.
 - `bench/call.py`: the microseconds of each part of a call. `bench/cluster_call.py`: what a call through a Dask cluster
-  takes beside its work. `bench/verbs.py`: verbs between processes beside a ping-pong. `bench/rates.py`: what a GPU's
-  memory delivers.
+  takes beside its work. `bench/verbs.py`: verbs between processes, through shared memory and sockets, beside
+  a ping-pong. `bench/rates.py`: what a GPU's memory delivers.
 - `bench/cost_model.py`: the gain of the cost model, which chooses the method of each superstep inside a persistent
   kernel. (`docs/variants.md` has the choice of the loop.) `bench/counters.py`: hardware counters of a search's kernels.
   `bench/floors.py`: the least time that any algorithm needs. `bench/checkpoints.py`: what checkpoints of a search take

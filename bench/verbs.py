@@ -1,13 +1,15 @@
-"""Measure verbs between ranks in different processes, and a ping-pong over a blocking socket.
+"""Measure verbs between ranks in different processes, through shared memory and sockets, and a ping-pong.
 
     python bench/verbs.py
 
-It prints medians of one run on this machine, in microseconds, as one JSON line. Compare the verbs with the ping-pong:
-the cost of a message differs between machines by more than ten times.
+It prints a table of medians of one run on this machine, in microseconds, or with `--json` one line. Compare the verbs
+with the ping-pong over a blocking socket: the cost of a message differs between machines by more than ten times. Of a
+size in bytes, each of two ranks has an array: an allreduce reduces it, an allgather concatenates both.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import multiprocessing
 import secrets
@@ -16,15 +18,17 @@ import statistics
 import time
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import click
 import numpy as np
 
+from mgraph.comm import handshake
 from mgraph.comm.endpoint import SocketEndpoint
 from mgraph.comm.sockets import open_sockets
 
 HOST = "127.0.0.1"
-LARGE_BYTES = 64 << 20
+SIZES = {"8 bytes": 8, "1 MiB": 1 << 20, "64 MiB": 64 << 20}
 
 
 @click.command(help=__doc__)
@@ -32,26 +36,36 @@ LARGE_BYTES = 64 << 20
 @click.option(
     "--large-turns", type=click.IntRange(min=3), default=9, show_default=True, help="Number of messages of 64 MiB."
 )
-def main(turns: int, large_turns: int) -> None:
-    two = run(2, turns, large_turns)
-    four = run(4, turns // 4, 0)
-    found = {
-        "ping_pong_us": ping_pong(turns, 8),
-        "allreduce_8_bytes_2_ranks_us": two["small"],
-        "barrier_4_ranks_us": four["barrier"],
-        "ping_pong_64_mib_us": ping_pong(large_turns, LARGE_BYTES),
-        "allreduce_64_mib_2_ranks_us": two["large"],
-    }
-    print(json.dumps({name: round(seconds * 1e6, 1) for name, seconds in found.items()}))
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON line.")
+def main(turns: int, large_turns: int, as_json: bool) -> None:
+    turns_of = dict(zip(SIZES, (turns, max(3, turns // 10), large_turns), strict=True))
+    found: dict[str, dict[str, float]] = {}
+    for name, nbytes in SIZES.items():
+        found[f"ping-pong, {name}"] = {"blocking socket": ping_pong(turns_of[name], nbytes)}
+    for ranks in (2, 4):
+        for way in ("shared memory", "sockets"):
+            for verb, seconds in run(ranks, turns_of if ranks == 2 else {"8 bytes": turns // 4}, way).items():
+                found.setdefault(f"{verb}, {ranks} ranks", {})[way] = seconds
+    if as_json:
+        print(json.dumps({name: {way: _us(s) for way, s in of.items()} for name, of in found.items()}))
+        return
+    ways = ("blocking socket", "shared memory", "sockets")
+    print(f"{'us':26}" + "".join(f"{way:>18}" for way in ways))
+    for name, of in found.items():
+        print(f"{name:26}" + "".join(f"{_us(of[way]) if way in of else '':>18}" for way in ways))
 
 
-def run(size: int, turns: int, large_turns: int) -> dict[str, float]:
+def _us(seconds: float) -> float:
+    return round(seconds * 1e6, 1)
+
+
+def run(size: int, turns_of: dict[str, int], way: str) -> dict[str, float]:
     """Measure the verbs on ranks in separate processes; return the times of rank 0."""
     ends = []
     processes = []
     secret = secrets.token_bytes(32)
     for rank in range(size):
-        end, process = start(serve_rank, rank, size, secret, (turns, large_turns))
+        end, process = start(serve_rank, rank, size, secret, turns_of, way)
         ends.append(end)
         processes.append(process)
     addresses = [end.recv() for end in ends]
@@ -63,18 +77,20 @@ def run(size: int, turns: int, large_turns: int) -> dict[str, float]:
     return found
 
 
-def serve_rank(end: Any, rank: int, size: int, secret: bytes, turns: tuple[int, int]) -> None:
+def serve_rank(end: Any, rank: int, size: int, secret: bytes, turns_of: dict[str, int], way: str) -> None:
     """Run one rank."""
     endpoint = SocketEndpoint(rank, size, host=HOST, secret=secret)
     end.send(endpoint.address)
-    comm = open_sockets(endpoint, end.recv())
-    word = np.ones(1, np.int64)
-    large = np.zeros(LARGE_BYTES if turns[1] else 0, np.uint8)
-    found = {
-        "small": median(turns[0], lambda: comm.allreduce(word, "min")),
-        "barrier": median(turns[0], comm.barrier),
-        "large": median(turns[1], lambda: comm.allreduce(large, "max")) if turns[1] else 0.0,
-    }
+    with contextlib.ExitStack() as stack:
+        if way == "sockets":
+            stack.enter_context(mock.patch.object(handshake, "map_segment", return_value=None))
+        comm = open_sockets(endpoint, end.recv())
+    found = {"barrier": median(max(turns_of.values()), comm.barrier)}
+    for name, turns in turns_of.items():
+        x = np.ones(SIZES[name] // 8, np.int64)
+        out = np.empty(x.size * size, np.int64)
+        found[f"allreduce, {name}"] = median(turns, lambda x=x: comm.allreduce(x, "min"))
+        found[f"allgather, {name}"] = median(turns, lambda x=x, out=out: comm.allgather(x, out))
     comm.close()
     end.send(found)
 

@@ -7,7 +7,10 @@ ever. So every call has a description, which threads and sockets compare between
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
+
+import numpy as np
 
 from mgraph.comm.base import OPERATIONS
 from mgraph.errors import CommAborted, CommMismatch, CommTimeout, UsageError
@@ -29,7 +32,7 @@ def broadcast_call(x: Array, root: int, rank: int, size: int) -> Call:
     _check_contiguous("broadcast", x)
     if not 0 <= root < size:
         raise UsageError(f"broadcast: root {root} is not one of the ranks 0..{size - 1}")
-    return Call(("broadcast", x.dtype.name, x.size, root), x.nbytes * (size - 1) if rank == root else 0)
+    return Call(("broadcast", _name(x.dtype), x.size, root), x.nbytes * (size - 1) if rank == root else 0)
 
 
 def allreduce_call(x: Array, op: str, size: int) -> Call:
@@ -37,7 +40,7 @@ def allreduce_call(x: Array, op: str, size: int) -> Call:
     _check_contiguous("allreduce", x)
     if op not in OPERATIONS:
         raise UsageError(f"allreduce: {op!r} is not one of {', '.join(OPERATIONS)}")
-    return Call(("allreduce", x.dtype.name, x.shape, op), x.nbytes if size > 1 else 0)
+    return Call(("allreduce", _name(x.dtype), x.shape, op), x.nbytes if size > 1 else 0)
 
 
 def allgather_call(part: Array, out: Array, size: int) -> Call:
@@ -47,7 +50,7 @@ def allgather_call(part: Array, out: Array, size: int) -> Call:
         raise UsageError(
             f"allgather: out holds {out.size} {out.dtype.name}, but {size} parts of {part.size} {part.dtype.name} go in"
         )
-    return Call(("allgather", part.dtype.name, part.size), part.nbytes if size > 1 else 0)
+    return Call(("allgather", _name(part.dtype), part.size), part.nbytes if size > 1 else 0)
 
 
 def alltoallv_call(parts: Sequence[Array], into: Sequence[Array] | None, rank: int, size: int) -> Call:
@@ -59,7 +62,7 @@ def alltoallv_call(parts: Sequence[Array], into: Sequence[Array] | None, rank: i
                 f"alltoallv: {len(arrays)} parts for {size} ranks; give one a rank, empty where there is nothing"
             )
         _check_contiguous("alltoallv", *arrays)
-    dtypes = {part.dtype.name for arrays in lists for part in arrays}
+    dtypes = {_name(part.dtype) for arrays in lists for part in arrays}
     if len(dtypes) > 1:
         raise UsageError(f"alltoallv: parts are of several dtypes ({', '.join(sorted(dtypes))}); make them one")
     has_into = () if into is None else ("into",)
@@ -110,6 +113,8 @@ def name_ranks(ranks: Sequence[int], names: Sequence[str] = ()) -> str:
     return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(named)}"
 
 
+# A search repeats few calls, and formatting one takes as long as sending it.
+@lru_cache(maxsize=1024)
 def describe(description: tuple) -> str:
     """Format a call as text: the verb, and its details in parentheses."""
     verb, *details = description
@@ -119,6 +124,11 @@ def describe(description: tuple) -> str:
 def fresh_copy(error: CommAborted | CommTimeout) -> CommAborted | CommTimeout:
     """Copy an error to raise it: many threads raise it, each with its own traceback."""
     return type(error)(*error.args)
+
+
+@lru_cache(maxsize=64)
+def _name(dtype: np.dtype) -> str:
+    return dtype.name
 
 
 def _check_contiguous(verb: str, *arrays: Array) -> None:

@@ -27,6 +27,7 @@ from mgraph.comm import call as calls
 from mgraph.comm.forks import forget_in_children
 from mgraph.comm.handshake import MIN_SECRET_BYTES, Handshake, Identity, Refused, admit_rank, greet_rank
 from mgraph.comm.links import Link
+from mgraph.comm.segments import Segment
 from mgraph.errors import CommAborted, RendezvousTimeout, UsageError
 
 # A handshake takes a millisecond, on a busy machine some hundred.
@@ -151,8 +152,8 @@ class _Connection:
         self.fd = sock.fileno()
         self.peer = peer
         self.deadline = math.inf if peer is not None else time.monotonic() + STRANGER_S
-        # The peer's rank, when both sides are authenticated.
-        self.proven: int | None = None
+        # The peer's rank and the segment shared with it, when both sides are authenticated.
+        self.proven: tuple[int, Segment | None] | None = None
         self._handshake = handshake
         self._tls = tls
         self._connecting = True
@@ -314,7 +315,8 @@ class _Linking:
         self._selector.unregister(connection.fd)
         del self._connections[connection.fd]
         connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._links[connection.proven] = Link(connection.proven, connection.sock)
+        rank, segment = connection.proven
+        self._links[rank] = Link(rank, connection.sock, segment)
 
     def _drop(self, connection: _Connection) -> None:
         self._selector.unregister(connection.fd)

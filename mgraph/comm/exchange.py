@@ -19,14 +19,14 @@ import select
 import socket
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from mgraph.comm import call as calls
 from mgraph.comm.endpoint import SocketEndpoint
 from mgraph.comm.forks import forget_in_children
-from mgraph.comm.links import ABORT, BYE, DATA, MAX_DESCRIPTION_BYTES, Frame, Link, pack
+from mgraph.comm.links import ABORT, BYE, DATA, FILLED, JOIN_BYTES, MAX_DESCRIPTION_BYTES, SHARED, Link, pack
 from mgraph.errors import CommAborted, CommMismatch, CommTimeout
 from mgraph.types import Array
 
@@ -205,20 +205,26 @@ class Network:
 
     def _send(self, exchange: _Exchange, outgoing: Mapping[int, Array]) -> None:
         """Send what the sockets accept at once, and receive what has arrived already."""
-        frames: dict[int, Sequence[bytes | memoryview]] = {}
+        packed: Array | None = None
         for peer, array in outgoing.items():
-            if id(array) not in frames:
-                frames[id(array)] = pack(DATA, exchange.number, exchange.description, _bytes_of(array))
             link = self._links[peer]
             self._require_open(link)
+            is_small = array.nbytes <= JOIN_BYTES
+            if is_small and array is not packed:
+                frame = pack(DATA, exchange.number, exchange.description, array)
+                packed = array
+            try:
+                if link.send(frame) if is_small else link.send_array(exchange.number, exchange.description, array):
+                    continue
+            except OSError:
+                # The peer counts as unsent: reading from the broken link yields the cause that it may have sent.
+                link.drop_unsent()
             exchange.unsent.add(peer)
-            link.queue(frames[id(array)])
-            self._flush(exchange, link)
         for peer, link in self._links.items():
             if peer in exchange.waiting:
                 self._require_open(link)
-            # A link without buffered bytes that is polled for reading alone is left to poll().
-            if link.has_unread or self._events.get(link) != select.POLLIN or link.has_unsent:
+            # Otherwise no whole frame was read that waits for this exchange, and poll() reports the next one.
+            if self._events.get(link) != select.POLLIN or link.has_unsent:
                 self._receive(exchange, link, link.has_decrypted)
 
     def _require_open(self, link: Link) -> None:
@@ -262,41 +268,61 @@ class Network:
         reads_on = True
         try:
             while not link.has_peer_closed:
-                if not link.is_in_payload and (frame := link.peek()):
-                    reads_on = self._accept(exchange, link, frame)
+                if not link.is_in_payload and (head := link.peek()):
+                    reads_on = self._accept(exchange, link, *head)
                     if not reads_on:
                         break
                 elif not readable or not link.read():
                     break
                 else:
-                    if link.has_payload_ended:
-                        link.has_payload_ended = False
-                        exchange.waiting.discard(link.peer)
+                    self._note_payload(exchange, link)
                     # One read of TCP is enough: poll() reports the rest. It cannot see what TLS has decrypted.
                     readable = link.has_decrypted
         except (OSError, EOFError) as error:
             raise CommAborted(f"{self._name(link.peer)} is gone, its link broke: {error}") from None
         self._watch(link, reads_on and not link.has_peer_closed)
 
-    def _accept(self, exchange: _Exchange, link: Link, frame: Frame) -> bool:
+    def _note_payload(self, exchange: _Exchange, link: Link) -> None:
+        if link.has_payload_ended:
+            link.has_payload_ended = False
+            exchange.waiting.discard(link.peer)
+
+    def _accept(self, exchange: _Exchange, link: Link, kind: int, length: int, number: int, nbytes: int) -> bool:
         """Handle a peer's next frame; return False if it belongs to a later exchange and must wait."""
         peer = link.peer
-        if frame.kind == ABORT:
-            kind, _, cause = frame.description.decode(errors="replace").partition("\n")
-            raise FAILURES.get(kind, CommAborted)(cause)
-        if frame.kind == BYE:
-            link.has_peer_closed = True
-            if peer in exchange.waiting or peer in exchange.unsent:
-                self._require_open(link)
+        if kind not in (DATA, SHARED):
+            self._accept_control(exchange, link, kind, length, nbytes)
             return True
-        if frame.number > exchange.number and peer not in exchange.waiting:
+        if number > exchange.number and peer not in exchange.waiting:
             return False
-        if frame[1:3] != (exchange.number, exchange.description) or peer not in exchange.waiting:
-            raise calls.mismatch(self.rank, exchange.call, peer, frame.description.decode(errors="replace"))
-        exchange.received[peer] = target = self._target(exchange, peer, frame.nbytes)
-        if link.accept(frame, _bytes_of(target)):
+        description = link.description(length)
+        is_awaited = peer in exchange.waiting and peer not in exchange.received
+        if number != exchange.number or description != exchange.description or not is_awaited:
+            raise calls.mismatch(self.rank, exchange.call, peer, description.decode(errors="replace"))
+        exchange.received[peer] = target = self._target(exchange, peer, nbytes)
+        if link.accept(kind, length, target):
             exchange.waiting.discard(peer)
         return True
+
+    def _accept_control(self, exchange: _Exchange, link: Link, kind: int, length: int, nbytes: int) -> None:
+        """Handle a frame of a slot, or a peer's last one."""
+        if kind == ABORT:
+            failure, _, cause = link.description(length).decode(errors="replace").partition("\n")
+            raise FAILURES.get(failure, CommAborted)(cause)
+        link.accept(kind, length)
+        if kind == BYE:
+            link.has_peer_closed = True
+            if link.peer in exchange.waiting or link.peer in exchange.unsent:
+                self._require_open(link)
+            return
+        if kind == FILLED:
+            link.take_slot(nbytes)
+            # This rank stays in the exchange until the peer can fill the slot again.
+            exchange.unsent.add(link.peer)
+            self._note_payload(exchange, link)
+        else:
+            link.return_slot()
+        self._flush(exchange, link)
 
     def _target(self, exchange: _Exchange, peer: int, nbytes: int) -> np.ndarray:
         """Return the array for a payload of `nbytes`; only an alltoallv may allocate another length."""
@@ -325,10 +351,6 @@ class Network:
 
     def _name(self, peer: int) -> str:
         return calls.name_ranks([peer], self._names)
-
-
-def _bytes_of(array: Array) -> memoryview:
-    return memoryview(array.reshape(-1).view(np.uint8))
 
 
 def _interrupted(rank: int, error: BaseException) -> CommAborted:

@@ -1,7 +1,8 @@
-"""The communicator of ranks in different processes or hosts: host arrays over TCP or TLS.
+"""The communicator of ranks in different processes or hosts: host arrays over TCP or TLS, and through shared memory.
 
 Every pair of ranks has a link (endpoint.py opens links, links.py defines their frames); no rank is a hub. Every verb is
-one or two exchanges, in which a rank sends an array to some ranks and receives one from some ranks (exchange.py).
+one or two exchanges, in which a rank sends an array to some ranks and receives one from some ranks (exchange.py). Large
+arrays between ranks of one host go through memory that these share (segments.py).
 """
 
 from __future__ import annotations

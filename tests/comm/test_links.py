@@ -23,6 +23,7 @@ from mgraph.comm import endpoint as endpoints_module
 from mgraph.comm.endpoint import SocketEndpoint
 from mgraph.comm.handshake import ANSWER, CHALLENGE, HELLO, MAGIC, PROOF, Identity
 from mgraph.comm.links import ABORT, DATA, HEAD, MAX_DESCRIPTION_BYTES, MAX_PAYLOAD_BYTES
+from mgraph.comm.segments import NO_OFFER
 from mgraph.comm.sockets import open_sockets
 from mgraph.errors import CommAborted, RendezvousTimeout, UsageError
 
@@ -84,7 +85,7 @@ def prove_as(identity: Identity, sock: socket.socket, caller: int, listener: int
     nonce = os.urandom(32)
     sock.sendall(HELLO.pack(MAGIC, caller, listener, nonce))
     _, other = CHALLENGE.unpack(read(sock, CHALLENGE.size))
-    sock.sendall(PROOF.pack(identity.prove(b"caller", caller, listener, nonce + other)))
+    sock.sendall(PROOF.pack(identity.prove(b"caller", caller, listener, nonce + other + NO_OFFER), NO_OFFER))
     return read(sock, ANSWER.size)
 
 
@@ -188,16 +189,16 @@ def test_replayed_and_foreign_proofs_are_refused():
         nonce = os.urandom(32)
         sock.sendall(HELLO.pack(MAGIC, 1, 0, nonce))
         _, other = CHALLENGE.unpack(read(sock, CHALLENGE.size))
-        recorded = right.prove(b"caller", 1, 0, nonce + other)
+        recorded = right.prove(b"caller", 1, 0, nonce + other + NO_OFFER)
         # The listener's proof instead of the caller's.
-        sock.sendall(PROOF.pack(right.prove(b"listener", 1, 0, nonce + other)))
+        sock.sendall(PROOF.pack(right.prove(b"listener", 1, 0, nonce + other + NO_OFFER), NO_OFFER))
         assert read(sock, ANSWER.size) == refused
         assert read(sock, 1) == b""
     with connect_to(endpoint) as sock:
         sock.sendall(HELLO.pack(MAGIC, 1, 0, nonce))
         _, again = CHALLENGE.unpack(read(sock, CHALLENGE.size))
         assert again != other
-        sock.sendall(PROOF.pack(recorded))
+        sock.sendall(PROOF.pack(recorded, NO_OFFER))
         assert read(sock, ANSWER.size) == refused
     for identity, caller, listener in (
         (Identity(1, 3, "gang/1", bytes(32)), 1, 0),
@@ -238,7 +239,7 @@ def test_listener_without_the_secret_is_refused():
             hello = HELLO.unpack(read(sock, HELLO.size))
             assert hello[:3] == (MAGIC, 1, 0)
             sock.sendall(CHALLENGE.pack(MAGIC, bytes(32)))
-            proof = read(sock, PROOF.size)
+            proof, _ = PROOF.unpack(read(sock, PROOF.size))
             # Reflect the other side's proof: a listener without the secret has nothing else.
             sock.sendall(ANSWER.pack(1, proof))
             linking.join(20)
