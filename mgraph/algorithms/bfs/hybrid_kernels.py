@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mgraph.algorithms.bfs.step import pull_pays
-from mgraph.backends.kernel import inline
+from mgraph.backends.kernel import inline, merged
 
 # The state of a search between calls of `search_levels`: its level; the part of the queue that is the frontier, its
 # arcs, those of the frontier before, those of vertices that are not reached; whether the last level was pulled; what is
@@ -86,7 +86,7 @@ def search_levels(last_level, bounds, indptr, targets, in_indptr, in_targets, un
     counters[SCANNED] = scanned
 
 
-@inline
+@merged
 def push(level, begin, end, indptr, targets, queue, parents, levels):
     """Find the next level along the arcs of a frontier; return its part of the queue, and its arcs."""
     size = np.uint64(end)
