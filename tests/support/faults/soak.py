@@ -95,7 +95,6 @@ def live_through(
     num_clients = chance.randint(1, most[1])
     faults = GENTLE if chance.random() < 1 / 3 else ALL
     ends_by_kill = chance.random() < 0.5
-    until = progress.now_s + seconds
     with (
         monitored(run, num_workers) as monitor,
         contextlib.closing(SoakCluster(run, monitor, chance, tally)) as cluster,
@@ -105,6 +104,7 @@ def live_through(
         where = f"cluster {tally.num_clusters} of {num_workers} workers, {num_clients} clients"
         cluster.watch(2.0, lambda: progress.show(where))
         cluster.pause()
+        until = progress.now_s + seconds
         while progress.now_s < until and len(tally.problems) < ENOUGH_PROBLEMS:
             faults_until = progress.now_s + chance.uniform(*FAULTS_S)
             while progress.now_s < min(faults_until, until):
