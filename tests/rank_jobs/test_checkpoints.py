@@ -14,6 +14,7 @@ from local_clusters import GPU, local_cluster
 
 import mgraph as mg
 from mgraph.cluster.in_process import InProcessCluster
+from mgraph.config import settings
 from mgraph.errors import InputError, UsageError
 from mgraph.rank_jobs import checkpoints
 from mgraph.store.checkpoint import MANIFEST
@@ -40,6 +41,8 @@ def every_step(monkeypatch):
             raise Stopped
 
     monkeypatch.setattr(checkpoints.FolderCheckpoints, "keep", counted)
+    # The end of a `with dask.config.set(...)` removes defaults that were not there before.
+    settings.setting("checkpoint-every")
     with dask.config.set({"mgraph.checkpoint-every": 1e-9}):
         yield state
 
