@@ -20,6 +20,7 @@ import copy
 import functools
 import inspect
 import pathlib
+import secrets
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -52,12 +53,24 @@ class Launcher(Protocol):
 
 def inline(function: Callable) -> Callable:
     """Compile a helper that kernels call; its CUDA twin is a __device__ function."""
-    return numba.njit(nogil=True, cache=True, error_model="numpy")(function)
+    return _kept_apart(numba.njit(nogil=True, cache=True, error_model="numpy")(function))
 
 
 def merged(function: Callable) -> Callable:
     """Compile a helper into its callers: a call with an array counts references, which takes some 10 ns."""
-    return numba.njit(nogil=True, cache=True, error_model="numpy", inline="always")(function)
+    return _kept_apart(numba.njit(nogil=True, cache=True, error_model="numpy", inline="always")(function))
+
+
+def _kept_apart(compiled: Any) -> Any:
+    """Have each signature of a compiled function kept in a file with a name of its own; return the function.
+
+    Race: Numba numbers these files 1, 2, ... by an index that it reads before. Two processes that compile different
+    signatures of a function at the same time would write one file, and later ones load the wrong code from it.
+    """
+    file = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
+    if file is not None:
+        file._data_name = lambda _: file._data_name_pattern.format(number=secrets.randbits(63))
+    return compiled
 
 
 class Kernel:

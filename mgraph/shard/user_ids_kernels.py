@@ -58,8 +58,11 @@ def deal_tree(
 def translate_values(values, top, none, out):
     """Write values, `none` for `top`."""
     for i in range(len(out)):
-        value = values[i]
-        out[i] = value if value != top else none
+        # Not in one expression: if `none` is a float it would be one, and round integers beyond 2^53.
+        if values[i] != top:
+            out[i] = values[i]
+        else:
+            out[i] = none
 
 
 @kernel(vertex_t="positions", dist_t="values", parent_t="parents", id_t="users", out_t="out_distances")

@@ -76,7 +76,7 @@ def test_compiling_is_no_part_of_the_total(monkeypatch):
         mg.bfs(g, 0).close()
         monkeypatch.setattr(CpuBackend, "launch", compiled)
         with mg.bfs(g, 0) as result:
-            assert result.stats.seconds["compile"] >= 0.1
+            assert result.stats.seconds["compile"] >= 0.05
             assert result.stats.total_s < result.stats.seconds["compile"]
 
 

@@ -155,6 +155,7 @@ def test_search_on_the_host_ends_at_its_target(path, costs):
         assert mg.shortest_path(path, 3, target) == (whole[0][target], list(range(3, target + 1)))
 
 
+@pytest.mark.ci
 @examples(30)
 @given(graphs_and_sources(), orders)
 def test_results_equal_those_of_the_gpu(drawn, order):

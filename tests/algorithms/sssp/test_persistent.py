@@ -177,7 +177,9 @@ def test_search_up_to_a_target_settles_all_that_is_as_near(case, order):
 @given(graphs_and_sources(), orders, st.integers(0, 11))
 def test_searches_of_drawn_graphs_end_at_a_target(drawn, order, vertex):
     case, sources = drawn
-    ends = [*case.sources.tolist(), *case.targets.tolist()]
+    # A search is asked for no target without arcs; loops are dropped.
+    keeps = case.sources != case.targets
+    ends = [*case.sources[keeps].tolist(), *case.targets[keeps].tolist()]
     if ends:
         check(case, sources, order, target=ends[vertex % len(ends)])
 
