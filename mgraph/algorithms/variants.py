@@ -109,7 +109,8 @@ rank uses it, and the next row that applies runs. What is in parentheses is made
 
 "takes" is an example of the bytes on each rank beside the graph, the result and the needs (but first_neighbors are
 counted): for 2^26 vertices, half of them with edges, and 2^30 edges with weights of 8 bits; on 4 ranks where it
-exchanges through peer buffers, else on one. Predecessors use memory that the search has freed."""
+exchanges through peer buffers, else on one. Predecessors use memory that the search has freed. A host copy is as large
+as the rows, in the memory of the host."""
 
 
 def _example(row: Variant) -> GraphSizes:

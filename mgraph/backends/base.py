@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mgraph.backends.device_model import Rates
-from mgraph.backends.host_memory import FreeMemory
+from mgraph.backends.host_memory import FreeMemory, OwnLimit
 from mgraph.backends.progress import Phase
 
 if TYPE_CHECKING:
@@ -188,6 +188,7 @@ class PersistentBackend(Backend):
     arrived: Array
     rates: Rates | None = None  # memory rates of the device, once mgraph/backends/rates_file.py has found them
     is_beside_host = True  # its times compare with those of the CPU cores, which may take over a search
+    own_limit: OwnLimit | None = None  # of this process's host memory, beside those of the host and the process
     borrows_threads = True
 
     @abstractmethod

@@ -26,5 +26,7 @@ def make_backend(
     if name == "cuda":
         from mgraph.backends.cuda import CudaBackend
 
-        return CudaBackend()
+        made = CudaBackend()
+        made.own_limit = own_limit
+        return made
     raise UsageError(f"backend {name!r} is not one of cpu, cuda")

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mgraph.backends.base import Backend
+from mgraph.backends.base import Backend, PersistentBackend
 from mgraph.backends.cpu import CpuBackend
-from mgraph.backends.host_memory import free_memory
 from mgraph.shard.shard import Rows, Shard, cached_on_shard
+
+# Bytes of a search for each vertex, at most: distances, predecessors, and a queue of entries and their links.
+SEARCH_BYTES = 64
 
 
 class HostBackend(CpuBackend):
-    """The CPU cores beside a GPU; what stops the calls of the GPU stops those of the cores."""
+    """The CPU cores beside a GPU; what stops the calls of the GPU stops those of the cores, between compiled loops."""
 
-    def __init__(self, device: Backend) -> None:
-        super().__init__()
+    def __init__(self, device: PersistentBackend) -> None:
+        super().__init__(own_limit=device.own_limit)
         self._device = device
 
     @property
@@ -22,19 +24,26 @@ class HostBackend(CpuBackend):
         return self._device.stopped
 
 
-@cached_on_shard
 def host_copy(shard: Shard) -> Shard:
-    """Return a shard with copies of the rows, and of the in-rows where there are some, in host memory.
+    """Return a shard with copies of the rows, and of the in-rows if there are any by now, in host memory.
 
     Raise MemoryError where they do not fit.
     """
-    if _copied_bytes(shard) > free_memory(1, 1).num_bytes:
-        raise MemoryError(f"a copy of the rows in host memory takes {_copied_bytes(shard)} bytes")
+    copy = _copy_of_rows(shard)
+    if copy.in_rows is None and shard.in_rows is not None:
+        copy.in_rows = _copied(shard.backend, shard.in_rows, copy.backend, shard.num_owned)
+    return copy
+
+
+@cached_on_shard
+def _copy_of_rows(shard: Shard) -> Shard:
+    assert isinstance(shard.backend, PersistentBackend), "no other has a host beside it"
+    host = HostBackend(shard.backend)
     return replace(
         shard,
-        backend=HostBackend(shard.backend),
-        stored_rows=_copied(shard.backend, shard.rows),
-        in_rows=_copied(shard.backend, shard.in_rows),
+        backend=host,
+        stored_rows=_copied(shard.backend, shard.rows, host, shard.num_owned),
+        in_rows=None,
         # Results are translated where they are served, on the GPU.
         user_of_local=None,
         position_of_user=None,
@@ -46,12 +55,10 @@ def host_copy(shard: Shard) -> Shard:
     )
 
 
-def _copied_bytes(shard: Shard) -> int:
-    return sum(rows.nbytes for rows in (shard.rows, shard.in_rows) if rows is not None)
-
-
-def _copied(run: Backend, rows: Rows | None) -> Rows | None:
-    if rows is None:
-        return None
+def _copied(run: Backend, rows: Rows, host: Backend, num_owned: int) -> Rows:
+    """Copy rows, if that leaves memory for a search."""
+    needed = rows.nbytes + SEARCH_BYTES * num_owned
+    if needed > host.free_bytes():
+        raise MemoryError(f"a copy of the rows in host memory, with a search, takes {needed} bytes")
     weights = None if rows.weights is None else run.to_host(rows.weights)
     return Rows(run.to_host(rows.indptr), run.to_host(rows.targets), weights)

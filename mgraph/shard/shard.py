@@ -169,9 +169,9 @@ class Shard:
     overflowed_itemsize: int = 0  # bytes of the widest distance dtype that a search has overflowed
     exceeds_uint8_levels: bool = False  # a search has exceeded the levels that uint8 holds
     # By algorithm, whether the CPU beside one GPU searches this graph sooner, and the nanoseconds that the GPU took for
-    # each vertex that it reached: known after a search of many supersteps.
+    # each level or unit of distance: known after a search of many supersteps, and kept.
     faster_on_host: dict[str, bool] = field(default_factory=dict)
-    gpu_ns_per_vertex: dict[str, float] = field(default_factory=dict)
+    gpu_ns_per_distance: dict[str, float] = field(default_factory=dict)
     kept: dict[tuple, Any] = field(default_factory=dict, repr=False, compare=False)  # of functions cached_on_shard
     made_over: weakref.ref[Communicator] | None = None  # the communicator by which the derived data was built
 

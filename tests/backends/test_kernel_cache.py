@@ -19,7 +19,8 @@ def files(monkeypatch, tmp_path):
 
 
 def test_signatures_that_two_processes_compile_at_once_are_kept_in_two_files(files, monkeypatch):
-    first, second = inline(double), inline(double)
+    first = inline(double)
+    second = inline(double)
     cache = second._cache._cache_file
     # As if both had read the index before either wrote it.
     before = cache._load_index()

@@ -27,22 +27,32 @@ def bfs_on_host(
     trace: Trace,
     depth_limit: int | None = None,
     until: Sequence[int] = (),
-) -> Traversal:
-    """Find the levels and parents that hybrid.py finds; return them on the GPU."""
+) -> Traversal | None:
+    """Find the levels and parents that hybrid.py finds; return them on the GPU.
+
+    Return None where it turns out that the GPU is faster.
+    """
     began = time.perf_counter() - CLOCK.seconds
     found = bfs_hybrid(host_copy(shard), comm, sources, trace, depth_limit, until)
+    if found is None:
+        shard.faster_on_host["bfs"] = False
+        return None
     assert found.predecessors is not None, "hybrid.py finds both"
     assert found.num_reached is not None, "and counts"
     to_device = shard.backend.to_device
     levels = to_device(found.distances)
     parents = to_device(found.predecessors)
-    note_host_time(shard, "bfs", time.perf_counter() - CLOCK.seconds - began, found.num_reached)
+    if depth_limit is None and not until:
+        took = time.perf_counter() - CLOCK.seconds - began
+        assert found.reached is not None, "and lists what is reached"
+        num_levels = int(found.distances[found.reached[-1]]) if len(found.reached) else 0
+        note_host_time(shard, "bfs", took, found.num_reached, num_levels)
     return Traversal(levels, parents, found.num_reached, found.reached_arcs)
 
 
 VARIANT = Variant(
     "bfs.host",
-    when="beside one GPU on the CPU, once a search has shown that its levels are too narrow for the GPU",
+    when="by the CPU beside one GPU, if requested, or once a search has shown that levels are too narrow for the GPU",
     applies=partial(searches_on_host, "bfs"),
     needs=(IN_ROWS, HOST_COPY),
     bytes=lambda sizes: (4 + sizes.vertex) * sizes.owned,

@@ -59,13 +59,18 @@ def bfs_hybrid(
     trace: Trace,
     depth_limit: int | None = None,
     until: Sequence[int] = (),
-) -> Traversal:
-    """Find the levels and parents that step.py finds from `sources`, which are positions."""
+) -> Traversal | None:
+    """Find the levels and parents that step.py finds from `sources`, which are positions.
+
+    Return None if a level is wide, where the host was chosen for a GPU because levels are narrow.
+    """
     search = _Search(shard, own_states(shard.partition, comm.rank, sources))
     targets = own_states(shard.partition, comm.rank, until).astype(np.int64)
     last_level = int(np.iinfo(LEVEL).max) if depth_limit is None else depth_limit
     while (following := search.search_levels(last_level, targets, trace)) != ENDED:
         if following in (WIDE_PUSH, WIDE_PULL):
+            if shard.faster_on_host.get("bfs"):
+                return None
             search.search_level(following == WIDE_PULL, trace)
     return search.result()
 

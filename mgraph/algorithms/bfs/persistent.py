@@ -95,7 +95,8 @@ def bfs_persistent(
         if limit is None or limit == depth_limit or num_levels < limit:
             return Traversal(levels, parents, reached, reached_arcs, in_user_ids)
         shard.exceeds_uint8_levels |= dtype == NARROW_LEVEL
-        if "bfs" not in shard.faster_on_host and note_gpu_time(shard, "bfs", _sum_of(records, "nanoseconds"), reached):
+        took = _sum_of(records, "nanoseconds")
+        if "bfs" not in shard.faster_on_host and note_gpu_time(shard, "bfs", took, reached, num_levels):
             return None  # from now on another variant applies
         # Freed before the next search allocates its own.
         del levels, parents, in_user_ids

@@ -171,7 +171,7 @@ struct MultiGpuBfs : MultiGpuPush {
     i64 target = parameter(TARGET);
     return target >= 0 && load_relaxed(current_copy() + (target >> 5)) >> (target & 31) & 1;
   }
-  // As _pull_pays in algorithms/bfs/step.py, with cheaper scans. A frontier that may exceed the
+  // As pull_pays in algorithms/bfs/step.py, with cheaper scans. A frontier that may exceed the
   // queue is pulled, and so are the last vertices when they may be listed.
   __device__ bool pull_pays() const {
     if (count > parameter(CAPACITY)) return true;

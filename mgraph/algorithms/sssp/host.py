@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from mgraph.algorithms.common.dtype_ladder import searched_bytes
+from mgraph.algorithms.common.dtype_ladder import is_limited, searched_bytes
 from mgraph.algorithms.common.on_host import note_host_time, searches_on_host
 from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.derived import HOST_COPY
@@ -21,6 +21,7 @@ from mgraph.backends.compile_clock import CLOCK
 from mgraph.comm.base import Communicator
 from mgraph.shard.host_copy import host_copy
 from mgraph.shard.shard import Shard
+from mgraph.types import unreached_of
 
 
 def sssp_on_host(
@@ -31,16 +32,23 @@ def sssp_on_host(
     dtype: np.dtype,
     cutoff: float | int | None = None,
     until: Sequence[int] = (),
-) -> Traversal:
-    """Find the distances, and perhaps predecessors, that hybrid.py finds; return them on the GPU."""
+) -> Traversal | None:
+    """Find the distances, and perhaps predecessors, that hybrid.py finds; return them on the GPU.
+
+    Return None where it turns out that the GPU is faster.
+    """
     began = time.perf_counter() - CLOCK.seconds
     found = sssp_hybrid(host_copy(shard), comm, sources, trace, dtype, cutoff, until)
+    if found is None:
+        shard.faster_on_host["sssp"] = False
+        return None
     to_device = shard.backend.to_device
     distances = to_device(found.distances)
     parents = None if found.predecessors is None else to_device(found.predecessors)
-    # The GPU's times, which count all vertices, are those of whole searches.
-    if cutoff is None and not until:
-        note_host_time(shard, "sssp", time.perf_counter() - CLOCK.seconds - began, shard.num_owned)
+    if not until and not is_limited(shard.info, dtype, cutoff):
+        took = time.perf_counter() - CLOCK.seconds - began
+        reached = found.distances[found.distances != unreached_of(dtype)]
+        note_host_time(shard, "sssp", took, len(reached), float(reached.max(initial=0)))
     return Traversal(distances, parents, found.num_reached, found.reached_arcs)
 
 
@@ -51,7 +59,7 @@ def _bytes(sizes: GraphSizes) -> int:
 
 VARIANT = Variant(
     "sssp.host",
-    when="beside one GPU on the CPU, once a search has shown that its buckets are too small for the GPU",
+    when="by the CPU beside one GPU, if requested, or once a search has shown that buckets are too small for the GPU",
     applies=partial(searches_on_host, "sssp"),
     needs=(HOST_COPY,),
     bytes=_bytes,

@@ -43,6 +43,8 @@ from mgraph.types import Array, none_of, unreached_of
 # A search is wide if more vertices wait, and narrow again if a bucket has fewer arcs than this share of the vertices.
 MAX_WAITING = 1 << 13
 NARROW_SHARE = 8
+# A GPU is faster than one core if so many times MAX_WAITING vertices wait.
+WIDE = 8
 
 
 def sssp_hybrid(
@@ -53,17 +55,23 @@ def sssp_hybrid(
     dtype: np.dtype,
     cutoff: float | int | None = None,
     until: Sequence[int] = (),
-) -> Traversal:
+) -> Traversal | None:
     """Find distances in `dtype` from positions `sources`; predecessors too, if one core finds all of them.
 
-    With `until`, only up to the distance of the farthest of these positions.
+    With `until`, only up to the distance of the farthest of these positions. Return None if many vertices wait, where
+    the host was chosen for a GPU because few do.
     """
+    only_narrow = shard.faster_on_host.get("sssp", False)
     search = _SerialSearch(shard, comm, sources, dtype, cutoff, until)
-    if not _may_be_wide(shard, comm):
+    if only_narrow:
+        search.max_waiting = min(WIDE * MAX_WAITING, len(search.queue.keys))
+    elif not _may_be_wide(shard, comm):
         search.max_waiting = len(search.queue.keys)
     waiting: Array | None = own_states(shard.partition, comm.rank, sources)
     buckets: BucketSearch | None = None
     while waiting is not None and search.settle(waiting, trace):
+        if only_narrow:
+            return None
         if buckets is None:
             delta = default_delta(shard, dtype, mean_weight=typical_weight(shard, comm))
             buckets = BucketSearch(shard, trace, search.dist, cutoff, delta)

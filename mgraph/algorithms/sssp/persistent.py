@@ -2,8 +2,8 @@
 
 The loop is that of delta_stepping.py where the shard has weight-sorted rows, else that of near_far.py, and so are the
 distances: the fixed point is unique. persistent_kernels.cu runs it on the device, where the rounds of a deep graph cost
-microseconds. Where even that is too much the CPU is faster: the first search of a graph has TRIAL_ROUNDS at most, and
-its time decides (common/on_host.py).
+microseconds. Where even that is too much the CPU is faster: the first search of a graph ends with the bucket of its
+round TRIAL_ROUNDS, and its time decides (common/on_host.py).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from mgraph.algorithms.common.control_block import word_of
 from mgraph.algorithms.common.cost_model import sssp_costs
-from mgraph.algorithms.common.dtype_ladder import searched_bytes
+from mgraph.algorithms.common.dtype_ladder import is_limited, searched_bytes
 from mgraph.algorithms.common.on_host import note_gpu_time
 from mgraph.algorithms.common.traversal import Trace, Traversal, only_target
 from mgraph.algorithms.derived import DEVICE_RATES, WEIGHT_SORTED_ROWS
@@ -72,7 +72,8 @@ def sssp_persistent(
     if not shard.num_owned:
         return Traversal(run.xp.empty(0, dtype), None)
     search = _prepare_search(shard, dtype, shard.weight_sorted_rows is not None)
-    is_trial = cutoff is None and not until and "sssp" not in shard.faster_on_host
+    is_whole = not until and not is_limited(shard.info, dtype, cutoff)
+    is_trial = is_whole and "sssp" not in shard.faster_on_host
     for max_rounds in [TRIAL_ROUNDS] * is_trial + [ALL_ROUNDS]:
         search.on_host[0] = 0
         dist, *_ = search.launch(run.to_device(search.counters(sources, cutoff, until, max_rounds)))
@@ -86,7 +87,8 @@ def sssp_persistent(
             if until:
                 drop_unsettled(dist, search.settled)
             return Traversal(dist, None)
-        if note_gpu_time(shard, "sssp", int(records[-1]) - started, total(run, dist < search.settled)):
+        num_settled = total(run, dist < search.settled)
+        if note_gpu_time(shard, "sssp", int(records[-1]) - started, num_settled, float(search.settled)):
             return None  # from now on another variant applies
         del dist
     raise AssertionError("a search of all rounds is whole")

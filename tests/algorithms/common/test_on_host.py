@@ -11,12 +11,12 @@ from tiers import examples
 from user_graphs import graph_of
 
 import mgraph as mg
+from mgraph.algorithms.bfs import hybrid as bfs_hybrid
 from mgraph.algorithms.bfs import persistent as bfs
 from mgraph.algorithms.common import on_host
+from mgraph.algorithms.sssp import hybrid as sssp_hybrid
 from mgraph.algorithms.sssp import persistent as sssp
-from mgraph.backends.host_memory import FreeMemory
 from mgraph.cluster.in_process import InProcessCluster
-from mgraph.shard import host_copy
 from mgraph.shard.host_copy import HostBackend
 
 DEPTH = 40
@@ -141,11 +141,63 @@ def test_method_names_the_host_and_the_gpu(path, costs):
 def test_host_without_the_memory_leaves_the_search_to_the_gpu(path, costs, monkeypatch):
     costs(0)
     _, _, expected = found(mg.bfs, path, 3, method="step")
-    monkeypatch.setattr(host_copy, "free_memory", lambda *_: FreeMemory(100))
+    monkeypatch.setattr(HostBackend, "free_bytes", lambda self: 100)
     for _ in range(2):
         assert found(mg.bfs, path, 3)[::2] == ("bfs.persistent", expected)
     with pytest.raises(mg.UsageError, match="could not be made here: host_copy"):
         mg.bfs(path, 3, method="host")
+
+
+@pytest.mark.parametrize("searches", [[mg.bfs, mg.sssp], [mg.sssp, mg.bfs]])
+def test_directed_graph_is_searched_on_the_host_in_any_order_of_algorithms(cluster, searches):
+    ends = np.array([(u, v) for u in range(60) for v in range(60) if (u * v) % 3])
+    weights = (1 + ends.sum(axis=1) % 9).astype(np.uint8)
+    with mg.from_edges(*ends.T, weights, directed=True, cluster=cluster) as g:
+        for search in searches:
+            expected = found(search, g, 1, method="persistent", return_predecessors=False)
+            assert found(search, g, 1, method="host", return_predecessors=False)[2] == expected[2]
+
+
+@pytest.mark.parametrize(("search", "other"), SEARCHES)
+def test_wide_search_on_the_host_is_given_up(cluster, costs, search, other, monkeypatch):
+    """A path of a trial's length leads to a dense part, which the CPU is never to search for the GPU."""
+    costs(0)
+    monkeypatch.setattr(bfs_hybrid, "MAX_PULLED", 10)
+    monkeypatch.setattr(sssp_hybrid, "MAX_WAITING", 2)
+    name = search.__name__
+    ends = [(v, v + 1) for v in range(DEPTH + 20)] + [
+        (DEPTH + 20 + u, DEPTH + 20 + v) for u in range(60) for v in range(u)
+    ]
+    weights = np.resize(np.arange(1, 8, dtype=np.uint8), len(ends))
+    with mg.from_edges(*np.transpose(ends), weights, cluster=cluster) as g:
+        expected = found(search, g, 0, method=other)[2]
+        for _ in range(2):
+            assert found(search, g, 0)[::2] == (f"{name}.persistent", expected)
+        assert found(search, g, 0, method="host")[::2] == (f"{name}.host", expected)
+
+
+@pytest.mark.parametrize("limit", [{"depth_limit": 2}, {"source": -1}])
+def test_short_search_says_nothing_of_a_graph(cluster, costs, limit):
+    costs(0)
+    ends = np.arange(DEPTH * 3)
+    with mg.from_edges([*ends, 500], [*(ends + 1), 501], cluster=cluster) as g:
+        assert found(mg.bfs, g, 0)[0] == "bfs.host"
+        costs(0, slower=True)
+        source = 500 if "source" in limit else 0
+        options = {name: value for name, value in limit.items() if name != "source"}
+        for _ in range(2):
+            assert found(mg.bfs, g, source, **options)[0] == "bfs.host"
+
+
+def test_distances_of_32_bits_are_tried_on_the_host_too(cluster, costs, monkeypatch):
+    costs(0)
+    # One bucket is as wide as the path is long.
+    monkeypatch.setattr(sssp, "TRIAL_ROUNDS", 1)
+    ends = np.arange(DEPTH * 3)
+    weights = np.where(ends == 7, 5 * 10**7, ends % 7)
+    with mg.from_edges(ends, ends + 1, weights, cluster=cluster) as g:
+        expected = found(mg.sssp, g, 3, method="near_far")[2]
+        assert found(mg.sssp, g, 3)[::2] == ("sssp.host", expected)
 
 
 def test_search_on_the_host_ends_at_its_target(path, costs):
