@@ -108,8 +108,8 @@ def translate_tree(
     Outputs may be None. `values` and `parents` are by state, or with `bits` contiguous for the states with a set bit,
     `step` apart. `users` has the user id of every state index, or is None if predecessors are user ids already.
     """
-    if positions is None and bits is None and users is None:
-        # In natural order. Loops over slices, which compilers make instructions for several values at once of.
+    if positions is None and bits is None and users is None and multiplier == 1:
+        # In natural order, where states are positions. Loops over slices, which compilers make instructions for several values at once of.
         last = max(lo, min(hi, num_positions))
         if out_parents is not None:
             translate_values(parents[lo:last], np.iinfo(parents.dtype).max, -1, out_parents[lo:last])

@@ -57,11 +57,6 @@ def farthest(dtype: np.dtype, heaviest: float | int) -> int:
     return int(unreached_of(dtype)) - 1 - int(heaviest)
 
 
-def is_limited(info: GraphInfo, dtype: np.dtype, cutoff: float | int | None) -> bool:
-    """Return whether a cutoff is one of the user's, and not the end of a narrow dtype."""
-    return cutoff is not None and (dtype.kind == "f" or cutoff < farthest(dtype, info.max_weight))
-
-
 def nearest_beyond(info: GraphInfo, dtype: np.dtype) -> float | int:
     """Return the smallest distance from which an arc may exceed this dtype."""
     if dtype not in NARROW:

@@ -11,11 +11,12 @@ from functools import partial
 
 import numpy as np
 
-from mgraph.algorithms.common.dtype_ladder import is_limited, searched_bytes
+from mgraph.algorithms.common.dtype_ladder import searched_bytes
 from mgraph.algorithms.common.on_host import note_host_time, searches_on_host
 from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.derived import HOST_COPY
 from mgraph.algorithms.sssp.hybrid import sssp_hybrid
+from mgraph.algorithms.sssp.persistent import is_limited
 from mgraph.algorithms.variant import GraphSizes, Variant
 from mgraph.backends.compile_clock import CLOCK
 from mgraph.comm.base import Communicator

@@ -15,7 +15,7 @@ import numpy as np
 
 from mgraph.algorithms.common.control_block import word_of
 from mgraph.algorithms.common.cost_model import sssp_costs
-from mgraph.algorithms.common.dtype_ladder import is_limited, searched_bytes
+from mgraph.algorithms.common.dtype_ladder import searched_bytes
 from mgraph.algorithms.common.on_host import note_gpu_time
 from mgraph.algorithms.common.traversal import Trace, Traversal, only_target
 from mgraph.algorithms.derived import DEVICE_RATES, WEIGHT_SORTED_ROWS
@@ -40,7 +40,7 @@ from mgraph.backends.rates_file import require_rates
 from mgraph.backends.totals import total
 from mgraph.comm.base import Communicator
 from mgraph.errors import CommAborted
-from mgraph.shard.shard import Shard, cached_on_shard, long_rows
+from mgraph.shard.shard import GraphInfo, Shard, cached_on_shard, long_rows
 from mgraph.shard.weight_sorted_rows import SPARSE_DEGREE, class_scale
 from mgraph.types import unreached_of
 
@@ -92,6 +92,11 @@ def sssp_persistent(
             return None  # from now on another variant applies
         del dist
     raise AssertionError("a search of all rounds is whole")
+
+
+def is_limited(info: GraphInfo, dtype: np.dtype, cutoff: float | int | None) -> bool:
+    """Return whether a cutoff is one of the user's, and not the end of a narrow dtype (dtype_ladder.py)."""
+    return cutoff is not None and (dtype.kind == "f" or cutoff < int(unreached_of(dtype)) - 1 - int(info.max_weight))
 
 
 class _Search:
