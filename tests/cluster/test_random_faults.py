@@ -80,6 +80,7 @@ def test_interrupted_calls_on_workers(run, campaign, count):
         interrupt(Strikes(run, process, tally, monitor), chance, count)
 
 
+@pytest.mark.ci
 def test_killed_workers(run, campaign, count):
     with (
         campaign() as (tally, chance),
