@@ -109,7 +109,8 @@ def translate_tree(
     `step` apart. `users` has the user id of every state index, or is None if predecessors are user ids already.
     """
     if positions is None and bits is None and users is None and multiplier == 1:
-        # In natural order, where states are positions. Loops over slices, which compilers make instructions for several values at once of.
+        # In natural order, where states are positions. Loops over slices, which compilers make instructions for several
+        # values at once of.
         last = max(lo, min(hi, num_positions))
         if out_parents is not None:
             translate_values(parents[lo:last], np.iinfo(parents.dtype).max, -1, out_parents[lo:last])

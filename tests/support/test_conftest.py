@@ -184,7 +184,10 @@ def test_named_test_runs_in_any_tier(tmp_path):
     assert "1 passed" in run_pytest(tmp_path, test, function="::test_it").stdout
 
 
-@pytest.mark.parametrize(("options", "processes"), [((), len(os.sched_getaffinity(0)) + 1), (("--pdb",), 1), (("-n1",), 1)])
+CORES = len(os.sched_getaffinity(0))
+
+
+@pytest.mark.parametrize(("options", "processes"), [((), CORES + 1), (("--pdb",), 1), (("-n1",), 1)])
 def test_tests_are_spread_over_the_cores(tmp_path, options, processes):
     done = run_pytest(tmp_path, OTHERS, *options)
     assert "20 passed" in done.stdout
