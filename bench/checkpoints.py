@@ -90,7 +90,7 @@ class Steps:
 
 @contextlib.contextmanager
 def counted(stop: int = -1) -> Iterator[Steps]:
-    """Count the supersteps of a search; with `stop`, keep a checkpoint after so many alone, and end the search."""
+    """Count the supersteps of a search; with `stop`, keep one checkpoint, after that many, and then end the search."""
     is_due = FolderCheckpoints.is_due
     keep = FolderCheckpoints.keep
     found = Steps()

@@ -131,7 +131,7 @@ def ways(folder: pathlib.Path, edges: dict[str, np.ndarray], cluster: Cluster) -
             lambda: pyarrow.parquet.read_table(parquet),
         ),
         "from_edges": lambda: (lambda: mg.from_edges(*ends, num_vertices=n, **at), None),
-        # With the columns of the Parquet file, whose way takes at most this and that of pyarrow.
+        # The goal for Parquet: to read a file takes at most this, of the same columns, and pyarrow's read_table.
         "from_edges, 3 columns": lambda: (
             lambda: mg.from_edges(*ends, edges["weight"], num_vertices=n, **at),
             None,

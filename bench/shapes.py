@@ -6,7 +6,7 @@ Both sides have their graph built, and are timed until NumPy arrays are held: th
 SciPy runs breadth_first_order, dijkstra with predecessors, minimum_spanning_tree and connected_components. `ratio` is
 mgraph's time in SciPy's; on graphs of fewer than 2^14 edges SciPy is given 0.2 ms more, and where little is reached the
 time to write 12 bytes a vertex. `first` is mgraph's first call, with what is prepared and compiled. The folder --roads
-has road maps, `NAME.gr.xz`, whose weights are drawn at random.
+has road maps, `NAME.gr.xz`; their weights are random.
 """
 
 from __future__ import annotations

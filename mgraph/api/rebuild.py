@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import threading
 from collections.abc import Callable, Sequence
@@ -15,7 +14,6 @@ from mgraph.edges import EdgeSource, EdgeTable, is_table
 from mgraph.errors import GangLost, GraphClosed, InputError, UsageError
 from mgraph.io.identities import changed_file, identities
 from mgraph.planning.placement import Placement
-from mgraph.shard.shard import GraphInfo
 from mgraph.signals import run_locked
 from mgraph.store.manifest import StoredGraph
 
@@ -24,8 +22,6 @@ if TYPE_CHECKING:
 
 # How often one call builds its graph again: a graph that ends its workers by its own size would do so for ever.
 MAX_REBUILDS = 3
-# Facts of a graph that depend on the number of ranks, by a choice or by the order of a sum.
-NOT_COMPARED = {"layout": "", "sum_weights": 0.0}
 
 
 @dataclass
@@ -113,7 +109,7 @@ def _rebuilt(g: Graph, recipe: Recipe, lost: Shards, cause: str) -> Shards:
     if cluster.num_ranks != lost.cluster.num_ranks:
         placement = Placement(cluster.num_ranks, placement.of, "the ranks that were left after a loss")
     again = type(g)._build(recipe, cluster, placement)
-    if _compared(again.info) != _compared(g.info):
+    if again.info.for_any_ranks != g.info.for_any_ranks:
         raise InputError(f"{g.name} was built again as another graph: its input has changed since")
     if not lost.close.alive:
         raise GraphClosed(f"the graph {g.name} was closed: build it again")
@@ -129,7 +125,3 @@ def _cause(error: GangLost | GraphClosed) -> str:
 
 def _log(cause: str, recipe: Recipe) -> None:
     log_of(None, "build_graph").warning("%s; on_loss='rebuild': %s is built again", cause, recipe.source.name)
-
-
-def _compared(info: GraphInfo) -> GraphInfo:
-    return dataclasses.replace(info, **NOT_COMPARED)  # type: ignore[arg-type]

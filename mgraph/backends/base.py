@@ -187,7 +187,7 @@ class PersistentBackend(Backend):
     abort_word: Array
     arrived: Array
     rates: Rates | None = None  # memory rates of the device, once mgraph/backends/rates_file.py has found them
-    is_beside_host = True  # its times compare with those of the CPU cores, which may take over a search
+    competes_with_host = True  # whether the CPU cores may take over a search where they are faster
     own_limit: OwnLimit | None = None  # of this process's host memory, beside those of the host and the process
     borrows_threads = True
 

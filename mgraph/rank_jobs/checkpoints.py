@@ -22,8 +22,6 @@ from mgraph.store import checkpoint as files
 SPACING = 60
 # Of so many rows at most, over all ranks, the lengths and ends tell a graph from others with equal facts.
 MAX_HASHED = 1 << 20
-# Facts of a graph that depend on the number of ranks: the layout by a choice, the sum by its order.
-NOT_COMPARED = ("layout", "sum_weights")
 
 
 class FolderCheckpoints(Checkpoints):
@@ -35,7 +33,7 @@ class FolderCheckpoints(Checkpoints):
         self._comm = comm
         self._every_s = spec.checkpoint_every_s
         self._folder = folder = pathlib.Path(spec.checkpoint)
-        info = {name: value for name, value in dataclasses.asdict(shard.info).items() if name not in NOT_COMPARED}
+        info = dataclasses.asdict(shard.info.for_any_ranks)
         self._about: dict[str, Any] = {
             "algorithm": spec.algorithm,
             "sources": sorted(spec.sources),

@@ -5,23 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mgraph.backends.base import Backend, PersistentBackend
-from mgraph.backends.cpu import CpuBackend
+from mgraph.backends.host import HostBackend
 from mgraph.shard.shard import Rows, Shard, cached_on_shard
 
 # Bytes of a search for each vertex, at most: distances, predecessors, and a queue of entries and their links.
 SEARCH_BYTES = 64
-
-
-class HostBackend(CpuBackend):
-    """The CPU cores beside a GPU; what stops the calls of the GPU stops those of the cores, between compiled loops."""
-
-    def __init__(self, device: PersistentBackend) -> None:
-        super().__init__(own_limit=device.own_limit)
-        self._device = device
-
-    @property
-    def stopped(self) -> str | None:  # type: ignore[override]
-        return self._device.stopped
 
 
 def host_copy(shard: Shard) -> Shard:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -138,6 +138,11 @@ class GraphInfo:
         return max(self.num_arcs / max(self.num_vertices - self.num_isolated, 1), 1.0)
 
     @property
+    def for_any_ranks(self) -> GraphInfo:
+        """These facts, but for those that depend on the ranks: the layout by a choice, the sum by its order."""
+        return replace(self, layout="", sum_weights=0.0)
+
+    @property
     def mean_weight(self) -> float:
         """Of the arcs; 0 without weights."""
         return self.sum_weights / max(self.num_arcs, 1)
@@ -168,10 +173,10 @@ class Shard:
     result_routing: ResultRouting | None = None  # of several ranks in degree order
     overflowed_itemsize: int = 0  # bytes of the widest distance dtype that a search has overflowed
     exceeds_uint8_levels: bool = False  # a search has exceeded the levels that uint8 holds
-    # By algorithm, whether the CPU beside one GPU searches this graph sooner, and the nanoseconds that the GPU took for
-    # each level or unit of distance: known after a search of many supersteps, and kept.
+    # By algorithm, whether the CPU beside one GPU searches this graph sooner; until that is decided, the time that
+    # a trial of the GPU took for each level or unit of distance, in ns (gpu_or_host.py). Kept by for_call().
     faster_on_host: dict[str, bool] = field(default_factory=dict)
-    gpu_ns_per_distance: dict[str, float] = field(default_factory=dict)
+    trial_ns_per_distance: dict[str, float] = field(default_factory=dict)
     kept: dict[tuple, Any] = field(default_factory=dict, repr=False, compare=False)  # of functions cached_on_shard
     made_over: weakref.ref[Communicator] | None = None  # the communicator by which the derived data was built
 

@@ -51,7 +51,7 @@ LARGE_CLASSES = frozenset(
         "mgraph/api/graph.py:Graph",
         "mgraph/backends/cpu.py:CpuBackend",
         "mgraph/backends/cuda.py:CudaBackend",
-        "mgraph/shard/host_copy.py:HostBackend",
+        "mgraph/backends/host.py:HostBackend",
         "mgraph/cluster/dask.py:DaskCluster",
         "mgraph/cluster/in_process.py:InProcessCluster",
         "mgraph/cluster/rank_threads.py:RankThreads",

@@ -1,6 +1,6 @@
 """Breadth-first search of one GPU's graph by the CPU, over a copy of the rows in host memory.
 
-For deep graphs whose frontiers stay narrow: common/on_host.py says when.
+For deep graphs whose frontiers stay narrow: mgraph/algorithms/common/gpu_or_host.py has the rule.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from mgraph.algorithms.bfs.hybrid import bfs_hybrid
-from mgraph.algorithms.common.on_host import note_host_time, searches_on_host
+from mgraph.algorithms.common.gpu_or_host import decide, give_up, is_undecided, searches_on_host
 from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.derived import HOST_COPY, IN_ROWS
 from mgraph.algorithms.variant import Variant
@@ -35,18 +35,18 @@ def bfs_on_host(
     began = time.perf_counter() - CLOCK.seconds
     found = bfs_hybrid(host_copy(shard), comm, sources, trace, depth_limit, until)
     if found is None:
-        shard.faster_on_host["bfs"] = False
+        give_up(shard, "bfs")
         return None
     assert found.predecessors is not None, "hybrid.py finds both"
     assert found.num_reached is not None, "and counts"
     to_device = shard.backend.to_device
     levels = to_device(found.distances)
     parents = to_device(found.predecessors)
-    if depth_limit is None and not until:
+    if is_undecided(shard, "bfs") and depth_limit is None and not until:
         took = time.perf_counter() - CLOCK.seconds - began
         assert found.reached is not None, "and lists what is reached"
         num_levels = int(found.distances[found.reached[-1]]) if len(found.reached) else 0
-        note_host_time(shard, "bfs", took, found.num_reached, num_levels)
+        decide(shard, "bfs", took, found.num_reached, num_levels)
     return Traversal(levels, parents, found.num_reached, found.reached_arcs)
 
 

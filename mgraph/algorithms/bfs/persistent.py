@@ -6,7 +6,7 @@ each block expands its part of the frontier over many levels between two grid ba
 they are listed, and later levels scan the list only: with all blocks or, if it is very short, with one.
 
 Where the levels are many and narrow, the CPU would be faster. A search of a graph of which that is not known goes so
-far as bytes go, or as far as TRIAL_LEVELS; its time decides (common/on_host.py).
+far as bytes go, or as far as TRIAL_LEVELS; its time decides (common/gpu_or_host.py).
 
 Levels of a persistent search, on one GPU or on several, are bytes first, except on graphs of few arcs a vertex: a
 quarter as many bytes are written, and sent to other ranks. Levels that bytes do not hold are searched again in full
@@ -34,7 +34,7 @@ from mgraph.algorithms.bfs.persistent_kernels import (
 from mgraph.algorithms.bfs.step import DEEP_DEGREE, GROWTH
 from mgraph.algorithms.common.control_block import ControlBlock
 from mgraph.algorithms.common.cost_model import bfs_costs
-from mgraph.algorithms.common.on_host import note_gpu_time
+from mgraph.algorithms.common.gpu_or_host import try_gpu
 from mgraph.algorithms.common.traversal import TRACE_RECORDS, Trace, Traversal, only_target
 from mgraph.algorithms.derived import DEVICE_RATES, FIRST_NEIGHBORS, IN_ROWS
 from mgraph.algorithms.variant import GraphSizes, Variant
@@ -96,7 +96,7 @@ def bfs_persistent(
             return Traversal(levels, parents, reached, reached_arcs, in_user_ids)
         shard.exceeds_uint8_levels |= dtype == NARROW_LEVEL
         took = _sum_of(records, "nanoseconds")
-        if "bfs" not in shard.faster_on_host and note_gpu_time(shard, "bfs", took, reached, num_levels):
+        if "bfs" not in shard.faster_on_host and try_gpu(shard, "bfs", took, reached, num_levels):
             return None  # from now on another variant applies
         # Freed before the next search allocates its own.
         del levels, parents, in_user_ids

@@ -1,1 +1,1 @@
-"""What several algorithms share: the trace, the result of a traversal, launches over several GPUs, dtypes, costs."""
+"""What several algorithms share: the trace, the result, launches over several GPUs, dtypes, costs, GPU or CPU."""

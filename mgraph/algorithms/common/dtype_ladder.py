@@ -57,6 +57,11 @@ def farthest(dtype: np.dtype, heaviest: float | int) -> int:
     return int(unreached_of(dtype)) - 1 - int(heaviest)
 
 
+def end_of(info: GraphInfo, dtype: np.dtype) -> int | None:
+    """Return the cutoff of a search that has none but the end of its dtype; floats have no such end."""
+    return None if dtype.kind == "f" else farthest(dtype, info.max_weight)
+
+
 def nearest_beyond(info: GraphInfo, dtype: np.dtype) -> float | int:
     """Return the smallest distance from which an arc may exceed this dtype."""
     if dtype not in NARROW:

@@ -1,6 +1,6 @@
 """Find shortest paths of one GPU's graph by the CPU, over a copy of the rows in host memory.
 
-For deep graphs whose buckets stay small: common/on_host.py says when.
+For deep graphs whose buckets stay small: mgraph/algorithms/common/gpu_or_host.py has the rule.
 """
 
 from __future__ import annotations
@@ -11,12 +11,11 @@ from functools import partial
 
 import numpy as np
 
-from mgraph.algorithms.common.dtype_ladder import searched_bytes
-from mgraph.algorithms.common.on_host import note_host_time, searches_on_host
+from mgraph.algorithms.common.dtype_ladder import end_of, searched_bytes
+from mgraph.algorithms.common.gpu_or_host import decide, give_up, is_undecided, searches_on_host
 from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.derived import HOST_COPY
 from mgraph.algorithms.sssp.hybrid import sssp_hybrid
-from mgraph.algorithms.sssp.persistent import is_limited
 from mgraph.algorithms.variant import GraphSizes, Variant
 from mgraph.backends.compile_clock import CLOCK
 from mgraph.comm.base import Communicator
@@ -41,15 +40,15 @@ def sssp_on_host(
     began = time.perf_counter() - CLOCK.seconds
     found = sssp_hybrid(host_copy(shard), comm, sources, trace, dtype, cutoff, until)
     if found is None:
-        shard.faster_on_host["sssp"] = False
+        give_up(shard, "sssp")
         return None
     to_device = shard.backend.to_device
     distances = to_device(found.distances)
     parents = None if found.predecessors is None else to_device(found.predecessors)
-    if not until and not is_limited(shard.info, dtype, cutoff):
+    if is_undecided(shard, "sssp") and not until and cutoff in (None, end_of(shard.info, dtype)):
         took = time.perf_counter() - CLOCK.seconds - began
         reached = found.distances[found.distances != unreached_of(dtype)]
-        note_host_time(shard, "sssp", took, len(reached), float(reached.max(initial=0)))
+        decide(shard, "sssp", took, len(reached), float(reached.max(initial=0)))
     return Traversal(distances, parents, found.num_reached, found.reached_arcs)
 
 

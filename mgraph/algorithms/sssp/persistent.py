@@ -3,7 +3,7 @@
 The loop is that of delta_stepping.py where the shard has weight-sorted rows, else that of near_far.py, and so are the
 distances: the fixed point is unique. persistent_kernels.cu runs it on the device, where the rounds of a deep graph cost
 microseconds. Where even that is too much the CPU is faster: the first search of a graph ends with the bucket of its
-round TRIAL_ROUNDS, and its time decides (common/on_host.py).
+round TRIAL_ROUNDS, and its time decides (common/gpu_or_host.py).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 
 from mgraph.algorithms.common.control_block import word_of
 from mgraph.algorithms.common.cost_model import sssp_costs
-from mgraph.algorithms.common.dtype_ladder import searched_bytes
-from mgraph.algorithms.common.on_host import note_gpu_time
+from mgraph.algorithms.common.dtype_ladder import end_of, searched_bytes
+from mgraph.algorithms.common.gpu_or_host import try_gpu
 from mgraph.algorithms.common.traversal import Trace, Traversal, only_target
 from mgraph.algorithms.derived import DEVICE_RATES, WEIGHT_SORTED_ROWS
 from mgraph.algorithms.sssp.near_far import default_delta, drop_unsettled
@@ -40,7 +40,7 @@ from mgraph.backends.rates_file import require_rates
 from mgraph.backends.totals import total
 from mgraph.comm.base import Communicator
 from mgraph.errors import CommAborted
-from mgraph.shard.shard import GraphInfo, Shard, cached_on_shard, long_rows
+from mgraph.shard.shard import Shard, cached_on_shard, long_rows
 from mgraph.shard.weight_sorted_rows import SPARSE_DEGREE, class_scale
 from mgraph.types import unreached_of
 
@@ -72,8 +72,7 @@ def sssp_persistent(
     if not shard.num_owned:
         return Traversal(run.xp.empty(0, dtype), None)
     search = _prepare_search(shard, dtype, shard.weight_sorted_rows is not None)
-    is_whole = not until and not is_limited(shard.info, dtype, cutoff)
-    is_trial = is_whole and "sssp" not in shard.faster_on_host
+    is_trial = "sssp" not in shard.faster_on_host and not until and cutoff in (None, search.end)
     for max_rounds in [TRIAL_ROUNDS] * is_trial + [ALL_ROUNDS]:
         search.on_host[0] = 0
         dist, *_ = search.launch(run.to_device(search.counters(sources, cutoff, until, max_rounds)))
@@ -88,15 +87,10 @@ def sssp_persistent(
                 drop_unsettled(dist, search.settled)
             return Traversal(dist, None)
         num_settled = total(run, dist < search.settled)
-        if note_gpu_time(shard, "sssp", int(records[-1]) - started, num_settled, float(search.settled)):
+        if try_gpu(shard, "sssp", int(records[-1]) - started, num_settled, float(search.settled)):
             return None  # from now on another variant applies
         del dist
     raise AssertionError("a search of all rounds is whole")
-
-
-def is_limited(info: GraphInfo, dtype: np.dtype, cutoff: float | int | None) -> bool:
-    """Return whether a cutoff is one of the user's, and not the end of a narrow dtype (dtype_ladder.py)."""
-    return cutoff is not None and (dtype.kind == "f" or cutoff < int(unreached_of(dtype)) - 1 - int(info.max_weight))
 
 
 class _Search:
@@ -128,6 +122,7 @@ class _Search:
         )
         costs = sssp_costs(require_rates(run), num, dtype.itemsize)
         self._dtype = dtype
+        self.end = end_of(info, dtype)
         self._shared = np.zeros(COUNTERS["sources"], np.int64)
         self._shared[: len(parameters) + len(costs)] = (*parameters, *costs)
         words, self.on_host = run.host_words(len(REPORT) + RECORD_WORDS * MAX_RECORDS)

@@ -1,6 +1,6 @@
 """A priority queue of distances for one core: the nearest entries in a heap, all others in buckets by their bits.
 
-A key is the bits of a distance, an integer of the same order. An entry is an entry of a vertex for each time it was
+A key is an integer with the order of the distances (weight_sort_key). A vertex has an entry for each time it was
 lowered; one whose distance is no longer the vertex's is dropped sooner or later.
 
     near: a heap of the entries with keys below `limit`
@@ -24,9 +24,9 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core.extending import intrinsic
-from numba.extending import overload
 
 from mgraph.backends.kernel import inline, merged
+from mgraph.backends.numba_helpers import weight_sort_key
 
 # Words of `state`: entries in near and far, the first unused entry of far (a list, then all from an end on), the least
 # key of far's buckets, and the end of near's; the first entry of each bucket, and the number of its entries.
@@ -69,24 +69,6 @@ def make_queue(capacity: int, dtype: np.dtype, vertex: np.dtype) -> RadixQueue:
 def queue_bytes(capacity: int, state: int, vertex: int) -> int:
     """Return the bytes of a queue."""
     return (2 * (state + vertex) + (4 if capacity < 2**31 else 8)) * capacity
-
-
-def bits_of(key: float | int) -> int:
-    """Return the bits of a distance as an integer of the same order (in kernels)."""
-    raise NotImplementedError
-
-
-@overload(bits_of)
-def _bits_of(key) -> Callable:
-    if isinstance(key, types.Float):
-        floating, integer = (np.float32, np.int32) if key.bitwidth == 32 else (np.float64, np.int64)
-
-        def from_bits(key):
-            bits: Any = floating(key).view(integer)
-            return np.int64(bits)
-
-        return from_bits
-    return lambda key: np.int64(key)
 
 
 # Its type says nothing of the function that it makes, which loses its first parameter.
@@ -171,7 +153,7 @@ def insert_far(far_keys, far_vertices, nexts, state, key, vertex):
         state[FREE] = nexts[entry]
     far_keys[entry] = key
     far_vertices[entry] = vertex
-    bucket = 64 - leading_zeros(bits_of(key) ^ state[BASE])
+    bucket = 64 - leading_zeros(weight_sort_key(key) ^ state[BASE])
     nexts[entry] = state[HEADS + bucket]
     state[HEADS + bucket] = entry
     state[COUNTS + bucket] += 1
@@ -191,7 +173,7 @@ def take_bucket(keys, vertices, far_keys, far_vertices, nexts, state, dist, buck
         far_vertex = far_vertices[entry]
         is_last = dist[far_vertex] == far_key
         if is_last and not to_near:
-            link(nexts, state, entry, bits_of(far_key))
+            link(nexts, state, entry, weight_sort_key(far_key))
         else:
             if is_last:
                 push(keys, vertices, state[NEAR], far_key, far_vertex)
@@ -209,10 +191,10 @@ def refill(keys, vertices, far_keys, far_vertices, nexts, state, dist):
         while state[COUNTS + first] == 0:
             first += 1
         item = state[HEADS + first]
-        least = bits_of(far_keys[item])
+        least = weight_sort_key(far_keys[item])
         most = least
         while item != NONE:
-            bits = bits_of(far_keys[item])
+            bits = weight_sort_key(far_keys[item])
             least = min(least, bits)
             most = max(most, bits)
             item = np.int64(nexts[item])
@@ -228,6 +210,8 @@ def begin_queue(far_keys, far_vertices, nexts, state, waiting, dist):
     """Make a queue of vertices with their distances."""
     state[:] = 0
     state[FREE] = NONE
+    # No key is less: those of 32-bit distances without a sign begin far below 0.
+    state[BASE] = state[LIMIT] = np.iinfo(np.int64).min
     state[HEADS:COUNTS] = NONE
     for i in range(len(waiting)):
         insert_far(far_keys, far_vertices, nexts, state, dist[waiting[i]], waiting[i])

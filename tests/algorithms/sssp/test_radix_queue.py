@@ -17,7 +17,6 @@ from mgraph.algorithms.sssp.radix_queue import (
     MANY,
     NEAR,
     begin_queue,
-    bits_of,
     drop_lowered,
     insert_far,
     make_queue,
@@ -28,15 +27,17 @@ from mgraph.algorithms.sssp.radix_queue import (
     spill,
 )
 from mgraph.backends.kernel import inline
+from mgraph.backends.numba_helpers import weight_sort_key
 
 
 @inline
 def insert_one(queue, key, vertex, settled, dist):
+    """Insert an entry as settle_nearest() does, where it is no function."""
     keys, vertices, far_keys, far_vertices, nexts, state = queue
     if state[NEAR] + state[FAR] == len(queue.keys):
         drop_lowered(keys, vertices, far_keys, far_vertices, nexts, state, dist)
-    bits = bits_of(key)
-    raise_limit(state, bits_of(settled), bits)
+    bits = weight_sort_key(key)
+    raise_limit(state, weight_sort_key(settled), bits)
     if bits < state[LIMIT]:
         push(keys, vertices, state[NEAR], key, vertex)
         state[NEAR] += 1
@@ -48,7 +49,7 @@ def insert_one(queue, key, vertex, settled, dist):
 
 @inline
 def remove_first(queue, dist):
-    """Remove the entry of the least key, and return the key; -1 where there is none."""
+    """Remove the entry of the least key, and return the key; that of no entry is -1, of all bits."""
     keys, vertices, far_keys, far_vertices, nexts, state = queue
     if state[NEAR] == 0:
         refill(keys, vertices, far_keys, far_vertices, nexts, state, dist)
@@ -74,7 +75,7 @@ def run(dtype, starts, steps, size=400):
         if step is None:
             key = remove_first(queue, dist)
             if not wanted:
-                assert key == -1
+                assert key == np.array(-1).astype(dtype)
                 continue
             assert key == heapq.heappop(wanted)
             settled = key
@@ -104,7 +105,7 @@ def test_floats_leave_in_order(starts, steps):
     run(np.float64, starts, steps)
 
 
-@pytest.mark.parametrize("dtype", [np.int64, np.float64])
+@pytest.mark.parametrize("dtype", [np.uint32, np.int64, np.float32, np.float64])
 @pytest.mark.parametrize("most", [1, 50, 10**6])
 def test_long_queues_are_dealt_to_buckets(dtype, most):
     random = np.random.default_rng(most)
@@ -113,6 +114,12 @@ def test_long_queues_are_dealt_to_buckets(dtype, most):
         for remove, step in zip(random.random(600) < 0.4, random.integers(0, most, 600), strict=True)
     ]
     run(dtype, random.integers(0, most, 30), steps)
+
+
+def test_keys_of_32_bits_without_a_sign_leave_in_order():
+    middle = 2**31
+    starts = [middle - 2, middle + 5, 3, middle, 2 * middle - 10**6]
+    run(np.uint32, starts, [None, 7, None, middle, 0, None, 3] * 3)
 
 
 def test_entries_of_lowered_vertices_are_dropped_from_a_full_queue():

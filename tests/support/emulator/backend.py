@@ -131,7 +131,7 @@ class EmulatedBackend(PersistentBackend):
     limits = Limits(chunk_edges=1 << 7, batch_arcs=1 << 7, sort_scratch_bytes=24, mask_scratch_bytes=8)
     shared_bytes = 1 << 8
     cache_bytes = 1 << 10
-    is_beside_host = False  # it runs on the host, some thousand times slower than a device
+    competes_with_host = False  # it runs on the host, some thousand times slower than a device
 
     def __init__(
         self,

@@ -13,11 +13,11 @@ from user_graphs import graph_of
 import mgraph as mg
 from mgraph.algorithms.bfs import hybrid as bfs_hybrid
 from mgraph.algorithms.bfs import persistent as bfs
-from mgraph.algorithms.common import on_host
+from mgraph.algorithms.common import gpu_or_host
 from mgraph.algorithms.sssp import hybrid as sssp_hybrid
 from mgraph.algorithms.sssp import persistent as sssp
+from mgraph.backends.host import HostBackend
 from mgraph.cluster.in_process import InProcessCluster
-from mgraph.shard.host_copy import HostBackend
 
 DEPTH = 40
 
@@ -25,7 +25,7 @@ DEPTH = 40
 class Device(EmulatedBackend):
     """A GPU whose times count."""
 
-    is_beside_host = True
+    competes_with_host = True
 
 
 @pytest.fixture
@@ -47,12 +47,12 @@ def costs(monkeypatch):
     """Return a function that sets what the host should take for a vertex, and whether it then takes longer."""
     monkeypatch.setattr(bfs, "TRIAL_LEVELS", DEPTH)
     monkeypatch.setattr(sssp, "TRIAL_ROUNDS", DEPTH // 4)
-    monkeypatch.setattr(on_host, "NS_PER_CALL", 0)
+    monkeypatch.setattr(gpu_or_host, "NS_PER_CALL", 0)
 
     def set_costs(ns_per_vertex, *, slower=False):
-        monkeypatch.setattr(on_host, "NS_PER_VERTEX", dict.fromkeys(["bfs", "sssp"], ns_per_vertex))
-        monkeypatch.setattr(on_host, "NS_PER_ARC", dict.fromkeys(["bfs", "sssp"], 0))
-        monkeypatch.setattr(on_host, "SLOWER", 0 if slower else 10**12)
+        monkeypatch.setattr(gpu_or_host, "NS_PER_VERTEX", dict.fromkeys(["bfs", "sssp"], ns_per_vertex))
+        monkeypatch.setattr(gpu_or_host, "NS_PER_ARC", dict.fromkeys(["bfs", "sssp"], 0))
+        monkeypatch.setattr(gpu_or_host, "SLOWER", 0 if slower else 10**12)
 
     return set_costs
 
@@ -92,14 +92,11 @@ def test_deep_graph_that_the_gpu_searches_faster_stays_there(path, costs, search
 
 
 def test_host_that_turns_out_to_be_slower_is_asked_once(path, costs):
+    costs(0, slower=True)
     for search in mg.bfs, mg.sssp:
         name = search.__name__
-        costs(0)
-        found(search, path, 3)
         expected = found(search, path, 3)
         assert expected[0] == f"{name}.host"
-        costs(0, slower=True)
-        assert found(search, path, 3)[0] == f"{name}.host"
         for _ in range(2):
             assert found(search, path, 3)[::2] == (f"{name}.persistent", expected[2])
 
@@ -176,17 +173,16 @@ def test_wide_search_on_the_host_is_given_up(cluster, costs, search, other, monk
         assert found(search, g, 0, method="host")[::2] == (f"{name}.host", expected)
 
 
-@pytest.mark.parametrize("limit", [{"depth_limit": 2}, {"source": -1}])
-def test_short_search_says_nothing_of_a_graph(cluster, costs, limit):
-    costs(0)
-    ends = np.arange(DEPTH * 3)
-    with mg.from_edges([*ends, 500], [*(ends + 1), 501], cluster=cluster) as g:
+def test_search_that_reaches_little_decides_nothing(cluster, costs):
+    costs(0, slower=True)
+    short = np.arange(DEPTH * 2)
+    long = 1000 + np.arange(DEPTH * 4)
+    with mg.from_edges([*short, *long], [*(short + 1), *(long + 1)], cluster=cluster) as g:
         assert found(mg.bfs, g, 0)[0] == "bfs.host"
-        costs(0, slower=True)
-        source = 500 if "source" in limit else 0
-        options = {name: value for name, value in limit.items() if name != "source"}
-        for _ in range(2):
-            assert found(mg.bfs, g, source, **options)[0] == "bfs.host"
+        assert found(mg.bfs, g, 1000, depth_limit=2)[0] == "bfs.host"
+        # This one reaches most vertices.
+        assert found(mg.bfs, g, 1000)[0] == "bfs.host"
+        assert found(mg.bfs, g, 0)[0] == "bfs.persistent"
 
 
 def test_distances_of_32_bits_are_tried_on_the_host_too(cluster, costs, monkeypatch):

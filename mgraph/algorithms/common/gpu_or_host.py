@@ -1,0 +1,66 @@
+"""When the CPU searches a GPU's graph sooner than the GPU: where frontiers stay narrow for many levels.
+
+A persistent launch takes 0.65 us for a level of one vertex, and 1.3 us for a round of shortest paths; a core has then
+searched some 60 vertices. So the first search of a graph is a trial of the GPU: its time for each vertex reached is
+compared with what the host should take at best. Where the host should be faster, its first search decides:
+
+    it becomes wide: given up, and the GPU has the graph
+    it reaches most vertices: compared with what the GPU should have taken to reach as far, by its time for each level,
+        or unit of distance, and by all arcs
+"""
+
+from __future__ import annotations
+
+from mgraph.algorithms.variant import Setting
+from mgraph.backends.base import PersistentBackend
+from mgraph.shard.shard import Shard
+
+# Nanoseconds of one core for a vertex and for an arc, at best: paths and cliques beside one H100.
+NS_PER_VERTEX = {"bfs": 12.0, "sssp": 15.0}
+NS_PER_ARC = {"bfs": 1.0, "sssp": 5.0}
+# And for the call, with copies of the result to the GPU. A shorter search on the GPU shows nothing.
+NS_PER_CALL = 200_000
+# Of the GPU, for an arc beside the levels or rounds: some 10 G arcs a second.
+GPU_NS_PER_ARC = 0.1
+# The host is slower if it takes so many times the GPU's time.
+SLOWER = 1.1
+
+
+def try_gpu(shard: Shard, algorithm: str, nanoseconds: int, num_reached: int, farthest: float) -> bool:
+    """Note how long a trial took to reach so many vertices, and distances up to `farthest`.
+
+    Return whether the host should be faster.
+    """
+    assert isinstance(shard.backend, PersistentBackend), "no other is compared"
+    if algorithm not in shard.faster_on_host and nanoseconds > NS_PER_CALL:
+        of_vertex = NS_PER_VERTEX[algorithm] + NS_PER_ARC[algorithm] * shard.info.mean_degree
+        is_faster = shard.backend.competes_with_host and nanoseconds > NS_PER_CALL + of_vertex * num_reached
+        shard.faster_on_host[algorithm] = is_faster
+        if is_faster:
+            shard.trial_ns_per_distance[algorithm] = nanoseconds / max(farthest, 1)
+    return shard.faster_on_host.get(algorithm, False)
+
+
+def is_undecided(shard: Shard, algorithm: str) -> bool:
+    """Return whether a whole search of the host is to decide who searches this graph."""
+    return algorithm in shard.trial_ns_per_distance
+
+
+def decide(shard: Shard, algorithm: str, seconds: float, num_reached: int, farthest: float) -> None:
+    """Decide by how long the host took; a search that reached few of the vertices says nothing of the graph."""
+    if 2 * num_reached < shard.num_owned:
+        return
+    of_gpu = shard.trial_ns_per_distance.pop(algorithm) * farthest + GPU_NS_PER_ARC * shard.info.num_arcs
+    shard.faster_on_host[algorithm] = 1e9 * seconds <= NS_PER_CALL + SLOWER * of_gpu
+
+
+def give_up(shard: Shard, algorithm: str) -> None:
+    """Leave the graph to the GPU: a search of the host has become wide."""
+    shard.faster_on_host[algorithm] = False
+    shard.trial_ns_per_distance.pop(algorithm, None)
+
+
+def searches_on_host(algorithm: str, setting: Setting) -> bool:
+    """Return whether an algorithm runs on the host beside one GPU: when asked for, or known to be faster."""
+    beside_one_gpu = setting.layout == "rows" and setting.has_persistent_kernels and setting.num_ranks == 1
+    return beside_one_gpu and (setting.method == "host" or algorithm in setting.faster_on_host)

@@ -1,0 +1,18 @@
+"""The CPU cores beside a GPU, for searches that they do sooner."""
+
+from __future__ import annotations
+
+from mgraph.backends.base import PersistentBackend
+from mgraph.backends.cpu import CpuBackend
+
+
+class HostBackend(CpuBackend):
+    """The CPU cores beside a GPU; what stops the calls of the GPU stops those of the cores, between compiled loops."""
+
+    def __init__(self, device: PersistentBackend) -> None:
+        super().__init__(own_limit=device.own_limit)
+        self._device = device
+
+    @property
+    def stopped(self) -> str | None:  # type: ignore[override]
+        return self._device.stopped
