@@ -23,9 +23,9 @@ LAUNCHES = 50
 
 @click.command(help=__doc__)
 def main() -> None:
-    run = make_backend("cuda")
-    assert isinstance(run, PersistentBackend)
-    rates = measure(run, SIZES)
+    backend = make_backend("cuda")
+    assert isinstance(backend, PersistentBackend)
+    rates = measure(backend, SIZES)
     assert rates is not None, "the measurement was interrupted"
     for name, value in rates.described().items():
         print(f"{name}: {value}")

@@ -9,7 +9,7 @@ import numpy as np
 from mgraph.algorithms.common.dtype_ladder import farthest, first_dtypes, is_whole
 from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.components.union_find import Roots
-from mgraph.algorithms.variant import Setting, TraversalSpec, Variant, require_variant, select
+from mgraph.algorithms.variant import Conditions, TraversalSpec, Variant, require_variant, select
 from mgraph.algorithms.variants import (
     COMPONENTS,
     PREDECESSORS,
@@ -81,11 +81,11 @@ def search(prepared: Prepared, shard: Shard, comm: Communicator, spec: Traversal
             dtype = prepared.dtype
             limit = prepared.limit(spec.limit)
             if spec.algorithm == "sssp":
-                found: Traversal | None = variant.run(shard, comm, starts, trace, dtype, limit, **how)
+                found: Traversal | None = variant.loop(shard, comm, starts, trace, dtype, limit, **how)
             elif variant.translates and spec.predecessors:
-                found = variant.run(shard, comm, starts, trace, limit, translate=translate_results, **how)
+                found = variant.loop(shard, comm, starts, trace, limit, translate=translate_results, **how)
             else:
-                found = variant.run(shard, comm, starts, trace, limit, **how)
+                found = variant.loop(shard, comm, starts, trace, limit, **how)
             if found is not None:
                 if dtype == spec.dtype or is_whole(shard, comm, found, spec.limit):
                     found.sources = found.sources or positions
@@ -100,22 +100,22 @@ def find_tree(
     shard: Shard, comm: Communicator, sources: list[int], distances: Array, all_distances: Array | None
 ) -> Array:
     """Return the predecessors that explain distances, as positions."""
-    tree: Array = _tree_variant(shard, comm).run(shard, comm, connected(shard, sources), distances, all_distances)
+    tree: Array = _tree_variant(shard, comm).loop(shard, comm, connected(shard, sources), distances, all_distances)
     return tree
 
 
 @cached_on_shard
 def _tree_variant(shard: Shard, comm: Communicator) -> Variant:
-    return select(PREDECESSORS, Setting.of(shard, comm))
+    return select(PREDECESSORS, Conditions.of(shard, comm))
 
 
 def compute_components(shard: Shard, comm: Communicator, trace: Trace) -> tuple[str, Roots]:
     """Return the name of the variant that ran, and the root of every position."""
-    variant = select(COMPONENTS, Setting.of(shard, comm))
+    variant = select(COMPONENTS, Conditions.of(shard, comm))
     if variant.needs:
         with trace.phase("prepare"):
             variant = require_variant(COMPONENTS, shard, comm, LEVEL)
-    return variant.name, variant.run(shard, comm, trace)
+    return variant.name, variant.loop(shard, comm, trace)
 
 
 def compute_strong_components(shard: Shard, comm: Communicator, trace: Trace) -> tuple[str, Array]:
@@ -123,14 +123,14 @@ def compute_strong_components(shard: Shard, comm: Communicator, trace: Trace) ->
     with trace.phase("prepare"):
         variant = require_variant(STRONG_COMPONENTS, shard, comm, LEVEL)
     with trace.phase("find"):
-        return variant.name, variant.run(shard, comm, trace)
+        return variant.name, variant.loop(shard, comm, trace)
 
 
 def compute_spanning_forest(shard: Shard, comm: Communicator, trace: Trace, maximum: bool) -> tuple[str, Array]:
     """Return the name of the variant that ran, and this rank's arcs of a spanning forest."""
-    variant = select(SPANNING_FOREST, Setting.of(shard, comm))
+    variant = select(SPANNING_FOREST, Conditions.of(shard, comm))
     with trace.phase("forest"):
-        return variant.name, variant.run(shard, comm, trace, maximum)
+        return variant.name, variant.loop(shard, comm, trace, maximum)
 
 
 def connected(shard: Shard, positions: list[int]) -> list[int]:

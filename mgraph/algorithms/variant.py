@@ -1,7 +1,7 @@
-"""A row of the table of variants, and the facts by which a row is chosen. The table itself is variants.py.
+"""A row of the table of variants, and the conditions under which it is chosen. The table itself is variants.py.
 
-A rank and the memory plan choose with the same rows: a rank describes itself by `Setting.of`, the plan describes ranks
-that need not exist by `Setting.planned`. The loop, its conditions and its bytes stay in one file, so that the plan
+A rank and the memory plan choose with the same rows: a rank states its own by `Conditions.of`, the plan those of ranks
+that need not exist by `Conditions.planned`. The loop, what it requires and its bytes stay in one file, so that the plan
 cannot disagree with what runs.
 """
 
@@ -106,8 +106,8 @@ class GraphSizes:
 
 
 @dataclass(frozen=True)
-class Setting:
-    """The facts that decide which variant runs; equal on every rank."""
+class Conditions:
+    """What decides which variant runs; equal on every rank."""
 
     method: str  # of METHODS, or the short name of a variant
     layout: str  # rows or compact
@@ -128,8 +128,8 @@ class Setting:
         return self.layout == "rows" and self.num_ranks == 1 and not self.has_persistent_kernels
 
     @classmethod
-    def of(cls, shard: Shard, comm: Communicator, method: str = "auto") -> Setting:
-        """Return the facts of a shard on its ranks."""
+    def of(cls, shard: Shard, comm: Communicator, method: str = "auto") -> Conditions:
+        """Return the conditions of a shard on its ranks."""
         return cls.of_graph(
             shard.info,
             shard.partition,
@@ -151,8 +151,8 @@ class Setting:
         has_peer_memory: bool,
         failed: frozenset[str] = frozenset(),
         faster_on_host: frozenset[str] = frozenset(),
-    ) -> Setting:
-        """Return the facts of a graph that is built, with those of its ranks given."""
+    ) -> Conditions:
+        """Return the conditions of a graph that is built, with those of its ranks given."""
         return cls(
             method,
             info.layout,
@@ -170,14 +170,16 @@ class Setting:
         )
 
     @classmethod
-    def at_best(cls, method: str, layout: str, num_ranks: int, *, has_persistent_kernels: bool) -> Setting:
-        """Return the facts known before a graph is built, with all others taken to allow every variant."""
+    def at_best(cls, method: str, layout: str, num_ranks: int, *, has_persistent_kernels: bool) -> Conditions:
+        """Return the conditions known before a graph is built, with all others taken to allow every variant."""
         shares = has_persistent_kernels and 1 < num_ranks <= MAX_RANKS
         return cls(method, layout, num_ranks, 0, has_persistent_kernels, shares, False, float("inf"), True)
 
     @classmethod
-    def planned(cls, sizes: GraphSizes, limits: Limits, layout: str = "rows", *, peer_memory: bool = True) -> Setting:
-        """Return the facts of ranks that need not exist, for `method="auto"`.
+    def planned(
+        cls, sizes: GraphSizes, limits: Limits, layout: str = "rows", *, peer_memory: bool = True
+    ) -> Conditions:
+        """Return the conditions of ranks that need not exist, for `method="auto"`.
 
         Parameters
         ----------
@@ -228,25 +230,25 @@ class Variant:
         Structures that make it faster, made where a rank has room for them.
     bytes
         What it allocates beside the graph and these structures, on the fullest rank.
-    run
-        The loop. A traversal: run(shard, comm, sources, trace, limit), with the dtype before the limit for sssp. It
+    loop
+        A traversal's: loop(shard, comm, sources, trace, limit), with the dtype before the limit for sssp. It
         returns None where it has found out that another variant now applies.
     takes_user_ids
         Whether the sources are user ids, which the kernel looks up; else positions of vertices that have arcs.
     translates
-        Whether `run` takes `translate`, which launches the translation to user ids right after the search.
+        Whether `loop` takes `translate`, which launches the translation to user ids right after the search.
     keeps_checkpoints
-        Whether `run` gives its state to `trace.checkpoints`, and goes on from the state that is found there.
+        Whether `loop` gives its state to `trace.checkpoints`, and goes on from the state that is found there.
     stops
-        Whether `run` takes `until`, positions of vertices with arcs, and ends once all of them are settled; persistent
+        Whether `loop` takes `until`, positions of vertices with arcs, and ends once all of them are settled; persistent
         variants may go on if there are several.
     """
 
     name: str
     when: str
-    applies: Callable[[Setting], bool]
+    applies: Callable[[Conditions], bool]
     bytes: Callable[[GraphSizes], int]
-    run: Callable[..., Any]
+    loop: Callable[..., Any]
     needs: tuple[Derived, ...] = ()
     wants: tuple[Derived, ...] = ()
     takes_user_ids: bool = False
@@ -271,15 +273,15 @@ class Variant:
         return method in ("auto", self.short_name)
 
 
-def select(rows: Sequence[Variant], setting: Setting) -> Variant:
+def select(rows: Sequence[Variant], conditions: Conditions) -> Variant:
     """Return the first row that applies; raise UsageError where the method leaves none."""
-    asked = [row for row in rows if row.is_asked_for(setting.method)]
+    asked = [row for row in rows if row.is_asked_for(conditions.method)]
     for row in asked:
-        if row.applies(setting) and setting.failed.isdisjoint(need.name for need in row.needs):
+        if row.applies(conditions) and conditions.failed.isdisjoint(need.name for need in row.needs):
             return row
     reasons = "; ".join(f"{row.name} runs {row.when}" for row in asked)
-    failed = f" (could not be made here: {', '.join(sorted(setting.failed))})" if setting.failed else ""
-    raise UsageError(f"method {setting.method!r} does not apply here{failed}: {reasons}; method='auto' chooses")
+    failed = f" (could not be made here: {', '.join(sorted(conditions.failed))})" if conditions.failed else ""
+    raise UsageError(f"method {conditions.method!r} does not apply here{failed}: {reasons}; method='auto' chooses")
 
 
 def require_variant(
@@ -290,7 +292,7 @@ def require_variant(
     A need that cannot be made is remembered on the shard, and the next row is tried.
     """
     while True:
-        variant = select(rows, Setting.of(shard, comm, method))
+        variant = select(rows, Conditions.of(shard, comm, method))
         failed = next((need.name for need in variant.needs if not need.make(shard, comm, dtype)), None)
         if failed is None:
             return variant

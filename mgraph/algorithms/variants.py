@@ -135,7 +135,7 @@ def _lines() -> Iterator[str]:
 
 def loop_of(row: Variant) -> str:
     """Return the path of the file that has a variant's loop."""
-    loop = row.run.func if isinstance(row.run, partial) else row.run
+    loop = row.loop.func if isinstance(row.loop, partial) else row.loop
     return f"{loop.__module__.replace('.', '/')}.py"
 
 

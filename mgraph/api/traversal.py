@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mgraph.algorithms.variant import METHODS, Setting, TraversalSpec, select
+from mgraph.algorithms.variant import METHODS, Conditions, TraversalSpec, select
 from mgraph.algorithms.variants import TABLE, checkpointing_rows, methods_of
 from mgraph.api.graph import Graph, Stored, as_vertices, require_graph
 from mgraph.api.labels import Vertices
@@ -336,7 +336,7 @@ def _method(g: Graph, algorithm: str, method: str) -> str:
         has_persistent_kernels = LIMITS[g.cluster.backend].has_persistent_kernels
         has_order = info.order == "degree"
         partition = Partition(info.num_vertices - has_order * info.num_isolated, g.num_ranks, has_order)
-        facts = Setting.of_graph(
+        facts = Conditions.of_graph(
             info,
             partition,
             method,
@@ -352,9 +352,11 @@ def refuse_method(cluster: Cluster, algorithm: str, method: str) -> None:
     # A graph may be put on some ranks only.
     sizes = range(1, cluster.num_ranks + 1) if cluster._may_narrow else [cluster.num_ranks]
     has_persistent_kernels = cluster.backend not in LIMITS or LIMITS[cluster.backend].has_persistent_kernels
-    settings = [Setting.at_best(method, "rows", size, has_persistent_kernels=has_persistent_kernels) for size in sizes]
-    if not any(row.is_asked_for(method) and row.applies(one) for row in TABLE[algorithm] for one in settings):
-        select(TABLE[algorithm], settings[-1])
+    at_best = [
+        Conditions.at_best(method, "rows", size, has_persistent_kernels=has_persistent_kernels) for size in sizes
+    ]
+    if not any(row.is_asked_for(method) and row.applies(one) for row in TABLE[algorithm] for one in at_best):
+        select(TABLE[algorithm], at_best[-1])
 
 
 def _traverse_many(g: Graph, specs: list[TraversalSpec], requested: str) -> TraversedMany:

@@ -35,18 +35,18 @@ def measure_rates(lo, hi, abort, sizes, num_sizes, table, arrived, report) -> No
     """
 
 
-def measure(run: PersistentBackend, sizes_bytes: tuple[int, ...], launches: int = LAUNCHES) -> Rates | None:
+def measure(backend: PersistentBackend, sizes_bytes: tuple[int, ...], launches: int = LAUNCHES) -> Rates | None:
     """Measure the device; return None if a launch was aborted."""
     words = np.array(sizes_bytes, np.int64) // 4
-    table = run.xp.empty(int(words[-1]), np.uint32)
-    sizes = run.to_device(words)
-    arrived = run.xp.zeros(1, np.int64)
-    report, on_host = run.host_words(len(REPORT) + 2 * len(words))
+    table = backend.xp.empty(int(words[-1]), np.uint32)
+    sizes = backend.to_device(words)
+    arrived = backend.xp.zeros(1, np.int64)
+    report, on_host = backend.host_words(len(REPORT) + 2 * len(words))
     reports = []
     for _ in range(launches):
         on_host[:] = 0
-        measure_rates[run](0, 1 << 30, run.abort_word, sizes, len(words), table, arrived, report)
-        run.synchronize()
+        measure_rates[backend](0, 1 << 30, backend.abort_word, sizes, len(words), table, arrived, report)
+        backend.synchronize()
         reports.append(on_host[: len(REPORT) + 2 * len(words)].tolist())
     if not all(done for done, *_ in reports):
         return None

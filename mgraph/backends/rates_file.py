@@ -38,39 +38,39 @@ H200 = Rates(
 )
 
 
-def require_rates(run: PersistentBackend) -> Rates:
+def require_rates(backend: PersistentBackend) -> Rates:
     """Return the rates of the device: read from the cache folder, or measured now."""
-    if run.rates is None:
-        run.rates = _read(run) or _measure_and_write(run)
-    return run.rates
+    if backend.rates is None:
+        backend.rates = _read(backend) or _measure_and_write(backend)
+    return backend.rates
 
 
-def rates_file(run: PersistentBackend) -> pathlib.Path:
+def rates_file(backend: PersistentBackend) -> pathlib.Path:
     """Return the path of the file for the rates of this device."""
     chosen = settings.folder("cache-folder") or os.environ.get("XDG_CACHE_HOME")
     folder = pathlib.Path(chosen or pathlib.Path.home() / ".cache")
-    name = re.sub(r"[^a-z0-9]+", "-", str(run.device_facts()["name"]).lower())
-    return folder / "mgraph" / f"rates-{name}-{zlib.crc32(json.dumps(_identity(run)).encode()):08x}.json"
+    name = re.sub(r"[^a-z0-9]+", "-", str(backend.device_facts()["name"]).lower())
+    return folder / "mgraph" / f"rates-{name}-{zlib.crc32(json.dumps(_identity(backend)).encode()):08x}.json"
 
 
-def stored_rates_file(run: PersistentBackend) -> pathlib.Path | None:
+def stored_rates_file(backend: PersistentBackend) -> pathlib.Path | None:
     """Return the existing file with the rates of this device, or None."""
     try:
-        path = rates_file(run)
+        path = rates_file(backend)
     except RuntimeError:
         return None
     return path if path.exists() else None
 
 
-def _identity(run: PersistentBackend) -> dict[str, str | int]:
+def _identity(backend: PersistentBackend) -> dict[str, str | int]:
     """Return what a stored measurement must agree with."""
-    return {"measurement": VERSION, **run.device_facts()}
+    return {"measurement": VERSION, **backend.device_facts()}
 
 
-def _read(run: PersistentBackend) -> Rates | None:
+def _read(backend: PersistentBackend) -> Rates | None:
     try:
-        found = json.loads(rates_file(run).read_text())
-        if found["device"] != _identity(run):
+        found = json.loads(rates_file(backend).read_text())
+        if found["device"] != _identity(backend):
             return None
         fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in found["rates"].items()}
         rates = Rates(**fields)
@@ -79,21 +79,21 @@ def _read(run: PersistentBackend) -> Rates | None:
     return rates if rates.is_sound() else None
 
 
-def _measure_and_write(run: PersistentBackend) -> Rates:
+def _measure_and_write(backend: PersistentBackend) -> Rates:
     # Half of the free memory is left for the search.
-    rates = measure(run, SIZES) if run.free_bytes() >= 2 * SIZES[-1] else None
-    run.release()
+    rates = measure(backend, SIZES) if backend.free_bytes() >= 2 * SIZES[-1] else None
+    backend.release()
     if rates is None or not rates.is_sound() or not rates.is_undisturbed():
         return H200
-    _write(run, rates)
+    _write(backend, rates)
     return rates
 
 
-def _write(run: PersistentBackend, rates: Rates) -> None:
+def _write(backend: PersistentBackend, rates: Rates) -> None:
     """Write a temporary file and rename it, so that no reader sees a part of it."""
-    text = json.dumps({"device": _identity(run), "rates": dataclasses.asdict(rates)}, indent=1)
+    text = json.dumps({"device": _identity(backend), "rates": dataclasses.asdict(rates)}, indent=1)
     try:
-        path = rates_file(run)
+        path = rates_file(backend)
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent) as folder:
             temporary = pathlib.Path(folder) / path.name

@@ -28,8 +28,8 @@ def count_between(lo, hi, values, above, below, count):
     atomic_add(count, 0, mine)
 
 
-def total(run: Backend, values: Array) -> int:
+def total(backend: Backend, values: Array) -> int:
     """Return the sum of integers, or the number of true elements."""
-    result = run.xp.zeros(1, np.int64)
-    add_up[run](0, len(values), values.view(np.uint8) if values.dtype == bool else values, result)
+    result = backend.xp.zeros(1, np.int64)
+    add_up[backend](0, len(values), values.view(np.uint8) if values.dtype == bool else values, result)
     return int(result[0])

@@ -159,11 +159,11 @@ def _check_kernel(found: Findings) -> bool:
 def _check_rates(found: Findings) -> None:
     """Report the memory rates of the first GPU, and their file."""
     try:
-        run = make_backend("cuda")
-        assert isinstance(run, PersistentBackend)
-        rates = require_rates(run)
-        kept = stored_rates_file(run)
-        run.close()
+        backend = make_backend("cuda")
+        assert isinstance(backend, PersistentBackend)
+        rates = require_rates(backend)
+        kept = stored_rates_file(backend)
+        backend.close()
     except Exception as error:
         found.problems.append(f"the GPU cannot be measured: {type(error).__name__}: {str(error).splitlines()[0]}")
         return

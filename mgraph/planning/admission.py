@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from mgraph.algorithms.variant import GraphSizes, Setting, select
+from mgraph.algorithms.variant import Conditions, GraphSizes, select
 from mgraph.algorithms.variants import SPANNING_FOREST
 from mgraph.backends.host_memory import FreeMemory
 from mgraph.comm.base import Communicator
@@ -116,7 +116,7 @@ def refuse_forest_without_room(shard: Shard, comm: Communicator) -> None:
     """Raise WouldNotFit on every rank if a spanning forest does not fit beside the graph on one."""
     info = shard.info
     weights = np.dtype(info.weight_dtype), info.max_weight
-    forest = select(SPANNING_FOREST, Setting.of(shard, comm))
+    forest = select(SPANNING_FOREST, Conditions.of(shard, comm))
 
     def needed(num_ranks: int) -> int:
         partition = dataclasses.replace(shard.partition, num_ranks=num_ranks)

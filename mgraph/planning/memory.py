@@ -13,7 +13,7 @@ from typing import cast
 import numpy as np
 
 from mgraph.algorithms.derived import EDGE_BLOCKS, WEIGHT_SORTED_ROWS
-from mgraph.algorithms.variant import GraphSizes, Setting, Variant, select
+from mgraph.algorithms.variant import Conditions, GraphSizes, Variant, select
 from mgraph.algorithms.variants import BFS, COMPONENTS, SPANNING_FOREST, SSSP, STRONG_COMPONENTS
 from mgraph.backends.base import LIMITS, Limits
 from mgraph.backends.cpu import CpuBackend
@@ -256,16 +256,16 @@ def _parts_of_rows(sizes: GraphSizes, limits: Limits, peer_memory: bool) -> dict
         BLOCKS: blocks,
         "while edge blocks are built": blocks + blocks_beside(sizes.edges, owned, weight, limits),
     }
-    setting = Setting.planned(sizes, limits, peer_memory=peer_memory)
-    parts |= _search_parts(sizes, setting)
+    conditions = Conditions.planned(sizes, limits, peer_memory=peer_memory)
+    parts |= _search_parts(sizes, conditions)
     # Beside the result.
     parts[CHECKED] = 8 * sizes.users + labels_check_bytes(partition, sizes.num_vertices)
-    parts["while components run"] = select(COMPONENTS, setting).bytes(sizes)
+    parts["while components run"] = select(COMPONENTS, conditions).bytes(sizes)
     if sizes.directed:
         parts[CHECKED] = max(parts[CHECKED], 8 * sizes.users + strong_check_bytes(partition, sizes.num_vertices))
-        parts["while strong components run"] = select(STRONG_COMPONENTS, setting).bytes(sizes)
+        parts["while strong components run"] = select(STRONG_COMPONENTS, conditions).bytes(sizes)
     if weight and not sizes.directed:
-        parts["while msf runs"] = select(SPANNING_FOREST, setting).bytes(sizes)
+        parts["while msf runs"] = select(SPANNING_FOREST, conditions).bytes(sizes)
         checking = forest_check_bytes(partition, sizes.num_vertices, sizes.edges, weight)
         parts[SPANNED] = 24 * owned + checking
     return parts
@@ -279,18 +279,18 @@ def _parts_of_blocks(sizes: GraphSizes, limits: Limits, peer_memory: bool) -> di
     keys = key_layout(blocks, partition.num_states, range(partition.stride), sizes.edges)
     build = plan_compact(_build_sizes(sizes, sizes.edges), partition, keys, limits, chunks, sizes.state)
     parts = {"graph": build.shard_bytes, BUILT: build.peak_bytes}
-    return parts | _search_parts(sizes, Setting.planned(sizes, limits, "compact", peer_memory=peer_memory))
+    return parts | _search_parts(sizes, Conditions.planned(sizes, limits, "compact", peer_memory=peer_memory))
 
 
 _PARTS = {"rows": _parts_of_rows, "compact": _parts_of_blocks}
 
 
-def _search_parts(sizes: GraphSizes, setting: Setting) -> dict[str, int]:
+def _search_parts(sizes: GraphSizes, conditions: Conditions) -> dict[str, int]:
     """Return the bytes of the searches that the ranks would select, and of what these leave beside the graph."""
-    searches = {"bfs": select(BFS, setting)} | ({"sssp": select(SSSP, setting)} if sizes.weight else {})
+    searches = {"bfs": select(BFS, conditions)} | ({"sssp": select(SSSP, conditions)} if sizes.weight else {})
     # The user ids of all states: stored beside rows, gathered for every result in the compact layout.
     users = sizes.id_bytes * sizes.states if _sends_results(sizes) else 0
-    is_compact = setting.layout == "compact"
+    is_compact = conditions.layout == "compact"
     parts = {}
     for algorithm, variant in searches.items():
         seen, state = (4, 4) if algorithm == "bfs" else (_seen_bytes(sizes), sizes.state)

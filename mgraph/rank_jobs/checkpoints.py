@@ -91,22 +91,22 @@ class FolderCheckpoints(Checkpoints):
 @cached_on_shard
 def _digest(shard: Shard, comm: Communicator) -> int:
     """Return a hash of some rows, the same on any number of ranks: of their lengths, ends and weights there."""
-    run = shard.backend
+    backend = shard.backend
     partition = shard.partition
     some = np.arange(0, partition.num_positions, -(-partition.num_positions // MAX_HASHED) or 1)
     positions = some[partition.owner(some) == comm.rank]
-    local = run.to_device(partition.local(positions))
+    local = backend.to_device(partition.local(positions))
     columns = [shard.degrees[local].astype(np.int64)]
     if not shard.is_compact:
         rows = shard.rows
         # In a row without arcs, any arc: it has the length 0.
         for at in (rows.indptr[local], rows.indptr[local + 1] - 1):
-            arcs = run.xp.clip(at, 0, max(len(rows.targets) - 1, 0))
+            arcs = backend.xp.clip(at, 0, max(len(rows.targets) - 1, 0))
             full = columns[0] > 0
             columns.append(partition.position(rows.targets[arcs].astype(np.int64)) * full)
             if rows.weights is not None:
                 columns.append(rows.weights[arcs] * full.astype(rows.weights.dtype))
-    hashes = [hash_of(run.xp, run.to_device(positions), column) for column in columns]
+    hashes = [hash_of(backend.xp, backend.to_device(positions), column) for column in columns]
     # In halves: a sum of ranks must not exceed 64 bits.
     halves = comm.sum(*(half for one in hashes for half in (one & 0xFFFFFFFF, one >> 32)))
     value = 0

@@ -30,7 +30,7 @@ def search_all_roots(
     for key, roots in zip(keys, counted_searches(rank, "bfs", batches), strict=True):
         positions = positions_of(shard, comm, roots)
         with trace.phase("traverse"):
-            rank.objects[key] = variant.run(
+            rank.objects[key] = variant.loop(
                 shard, comm, [p if p < shard.partition.num_positions else None for p in positions], trace, limit
             )
     return {

@@ -43,10 +43,10 @@ def _copy_of_rows(shard: Shard) -> Shard:
     )
 
 
-def _copied(run: Backend, rows: Rows, host: Backend, num_owned: int) -> Rows:
+def _copied(backend: Backend, rows: Rows, host: Backend, num_owned: int) -> Rows:
     """Copy rows, if that leaves memory for a search."""
     needed = rows.nbytes + SEARCH_BYTES * num_owned
     if needed > host.free_bytes():
         raise MemoryError(f"a copy of the rows in host memory, with a search, takes {needed} bytes")
-    weights = None if rows.weights is None else run.to_host(rows.weights)
-    return Rows(run.to_host(rows.indptr), run.to_host(rows.targets), weights)
+    weights = None if rows.weights is None else backend.to_host(rows.weights)
+    return Rows(backend.to_host(rows.indptr), backend.to_host(rows.targets), weights)

@@ -16,20 +16,20 @@ def require_in_rows(shard: Shard, comm: Communicator) -> None:
     """Build the shard's in-rows; an undirected graph's rows are its in-rows."""
     if not shard.info.directed or shard.in_rows is not None or shard.is_compact:
         return
-    run = shard.backend
+    backend = shard.backend
     partition = shard.partition
     rows = shard.rows
-    xp = run.xp
+    xp = backend.xp
     weight_dtype = None if rows.weights is None else rows.weights.dtype
-    builder = RowsBuilder(run, comm, partition, in_degrees(shard, comm), weight_dtype)
+    builder = RowsBuilder(backend, comm, partition, in_degrees(shard, comm), weight_dtype)
     # All ranks take the same number of steps: routing is a collective operation.
     num_arcs = len(rows.targets)
-    steps = int(comm.allreduce(np.array([-(-num_arcs // run.limits.chunk_edges)], np.int64), "max")[0])
+    steps = int(comm.allreduce(np.array([-(-num_arcs // backend.limits.chunk_edges)], np.int64), "max")[0])
     for step in range(steps):
-        begin = min(step * run.limits.chunk_edges, num_arcs)
-        end = min(begin + run.limits.chunk_edges, num_arcs)
+        begin = min(step * backend.limits.chunk_edges, num_arcs)
+        end = min(begin + backend.limits.chunk_edges, num_arcs)
         sources = xp.empty(end - begin, partition.dtype)
-        unpack_rows[run](
+        unpack_rows[backend](
             begin, end, rows.indptr, shard.num_owned, partition.offset(comm.rank), partition.multiplier, begin, sources
         )
         weights = None if rows.weights is None else rows.weights[begin:end]
@@ -41,10 +41,10 @@ def in_degrees(shard: Shard, comm: Communicator) -> Array:
     """Return the number of arcs into each owned vertex."""
     if not shard.info.directed or shard.in_rows is not None:
         return degrees(shard.incoming)
-    run = shard.backend
+    backend = shard.backend
     targets = shard.rows.targets
-    counts = run.xp.zeros(shard.partition.num_states, np.int64)
-    count_values[run](0, len(targets), targets, counts)
+    counts = backend.xp.zeros(shard.partition.num_states, np.int64)
+    count_values[backend](0, len(targets), targets, counts)
     comm.allreduce(counts, "sum")
     base = comm.rank * shard.partition.stride
     # A copy, so that the counts of all other vertices are freed.

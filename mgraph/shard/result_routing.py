@@ -29,11 +29,11 @@ def require_result_routing(shard: Shard, comm: Communicator) -> ResultRouting | 
     if comm.size == 1 or not shard.partition.cyclic:
         return None
     if shard.result_routing is None:
-        run = shard.backend
+        backend = shard.backend
         xp = shard.backend.xp
         partition = shard.partition
         send_bits, recv_bits = xp.zeros((2, partition.num_states // 32), np.uint32)
-        mark_homes[run](0, shard.num_owned, shard.user_of_local, shard.user_stride, partition.stride, send_bits)
+        mark_homes[backend](0, shard.num_owned, shard.user_of_local, shard.user_stride, partition.stride, send_bits)
         comm.alltoallv(list(send_bits.reshape(comm.size, -1)), list(recv_bits.reshape(comm.size, -1)))
         (send_before, send_counts) = _prefix(shard, send_bits)
         (recv_before, recv_counts) = _prefix(shard, recv_bits)
@@ -48,15 +48,15 @@ def aligned_starts(counts: list[int]) -> list[int]:
 
 def _prefix(shard: Shard, bits: Array) -> tuple[Array, list[int]]:
     """Return for each word of a bitmap the index of its first value, and the number of values of each rank."""
-    run = shard.backend
+    backend = shard.backend
     xp = shard.backend.xp
     partition = shard.partition
     counts = xp.empty(len(bits), partition.dtype)
-    count_ones[run](0, len(bits), bits, counts)
+    count_ones[backend](0, len(bits), bits, counts)
     ends = xp.cumsum(counts, dtype=np.int64)
-    ends_of_ranks = run.to_host(ends.reshape(partition.num_ranks, -1)[:, -1])
+    ends_of_ranks = backend.to_host(ends.reshape(partition.num_ranks, -1)[:, -1])
     of_ranks = np.diff(ends_of_ranks, prepend=0).tolist()
     # Alignment moves the values of each rank.
     gaps = np.array(aligned_starts(of_ranks)[:-1]) - (ends_of_ranks - of_ranks)
-    before = (ends - counts).reshape(partition.num_ranks, -1) + run.to_device(gaps)[:, None]
+    before = (ends - counts).reshape(partition.num_ranks, -1) + backend.to_device(gaps)[:, None]
     return before.ravel().astype(partition.dtype), of_ranks

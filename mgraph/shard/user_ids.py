@@ -26,13 +26,13 @@ def positions_of(shard: Shard, comm: Communicator, users: Sequence[int]) -> list
     """Return the positions of a few user ids, the same on every rank."""
     if shard.position_of_user is None:
         return list(users)
-    run = shard.backend
+    backend = shard.backend
     (lo, hi) = shard.user_range
     num = len(users)
-    words, on_host = run.host_words(num)  # written and read by both sides without a copy
+    words, on_host = backend.host_words(num)  # written and read by both sides without a copy
     on_host[:num] = users
-    find_positions[run](0, num, shard.position_of_user, lo, hi - lo, words)
-    run.synchronize()
+    find_positions[backend](0, num, shard.position_of_user, lo, hi - lo, words)
+    backend.synchronize()
     found = on_host[:num].copy()
     return (found if comm.size == 1 else comm.allreduce(found, "max")).tolist()
 
@@ -127,7 +127,7 @@ def _send_to_servers(
     Return the step and the columns received. Columns of equal width are interleaved, so that both values of a vertex
     are in one cache line: then the step, the distance between values of a column, is 2.
     """
-    run = shard.backend
+    backend = shard.backend
     partition = shard.partition
     ids = vertex_dtype(shard.info.num_vertices)
     dtypes = [None if distances is None else distances.dtype, None if predecessors is None else ids]
@@ -137,14 +137,14 @@ def _send_to_servers(
     def allocate(num: int) -> tuple[list[Array], list[Array | None]]:
         """Return buffers for `num` vertices, and the columns as views of them."""
         if step == 2:
-            both = run.xp.empty(2 * num, ids)
+            both = backend.xp.empty(2 * num, ids)
             return [both], [both.view(present[0]), both[1:]]
-        each = [None if dtype is None else run.xp.empty(num, dtype) for dtype in dtypes]
+        each = [None if dtype is None else backend.xp.empty(num, dtype) for dtype in dtypes]
         return [column for column in each if column is not None], each
 
     users = None if predecessors is None else users_of_states(shard, comm)
     send_buffers, send_columns = allocate(aligned_starts(routing.send_counts)[-1])
-    deal_tree[run](
+    deal_tree[backend](
         0, shard.num_owned, shard.user_of_local, shard.user_stride, routing.send_bits, routing.send_before,
         distances, predecessors, users, partition.stride, partition.multiplier, step, *send_columns,
     )  # fmt: skip
@@ -255,7 +255,7 @@ def gather_users(shard: Shard, comm: Communicator, of_range: Array) -> Array:
     return _gather_ranges(comm, shard.backend, of_range, shard.user_stride)
 
 
-def _gather_ranges(comm: Communicator, run: Backend, part: Array, stride: int) -> Array:
+def _gather_ranges(comm: Communicator, backend: Backend, part: Array, stride: int) -> Array:
     """Gather parts of at most `stride` values, padded to `stride`.
 
     A single rank's part is returned itself.
@@ -264,6 +264,6 @@ def _gather_ranges(comm: Communicator, run: Backend, part: Array, stride: int) -
         return part
     if len(part) < stride:
         own = part
-        part = run.xp.zeros(stride, part.dtype)
+        part = backend.xp.zeros(stride, part.dtype)
         part[: len(own)] = own
-    return comm.allgather(part, run.xp.empty(stride * comm.size, part.dtype))
+    return comm.allgather(part, backend.xp.empty(stride * comm.size, part.dtype))

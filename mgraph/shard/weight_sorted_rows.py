@@ -23,15 +23,15 @@ MAX_SCALE = 1e300
 def require_weight_sorted_rows(shard: Shard) -> None:
     """Build the shard's weight-sorted rows, if there is memory for them."""
     rows = shard.rows
-    run = shard.backend
+    backend = shard.backend
     if shard.weight_sorted_rows is not None or rows.weights is None:
         return
-    if rows.targets.nbytes + rows.weights.nbytes + SEARCH_BYTES * shard.num_owned > run.free_bytes():
+    if rows.targets.nbytes + rows.weights.nbytes + SEARCH_BYTES * shard.num_owned > backend.free_bytes():
         return
-    targets = run.xp.empty_like(rows.targets)
-    weights = run.xp.empty_like(rows.weights)
+    targets = backend.xp.empty_like(rows.targets)
+    weights = backend.xp.empty_like(rows.weights)
     num_rows = len(rows.indptr) - 1
-    sort_rows[run](0, num_rows, rows.indptr, rows.targets, rows.weights, class_scale(shard.info), targets, weights)
+    sort_rows[backend](0, num_rows, rows.indptr, rows.targets, rows.weights, class_scale(shard.info), targets, weights)
     shard.weight_sorted_rows = Rows(rows.indptr, targets, weights)
 
 

@@ -126,23 +126,23 @@ def _roots_of_users(shard: Shard, comm: Communicator) -> Array:
 
 def _connect(shard: Shard, comm: Communicator) -> Array:
     """Return the smallest state index of each state's component."""
-    run = shard.backend
+    backend = shard.backend
     rows = shard.rows
     partition = shard.partition
     first = shard.rank * partition.stride
-    roots, lower = (run.xp.arange(partition.num_states, dtype=partition.dtype) for _ in range(2))
-    counters = run.xp.zeros(1, np.int64)
+    roots, lower = (backend.xp.arange(partition.num_states, dtype=partition.dtype) for _ in range(2))
+    counters = backend.xp.zeros(1, np.int64)
     while True:
         counters[:] = 0
-        hook_roots[run](0, shard.num_owned, first, rows.indptr, rows.targets, roots, lower, counters)
+        hook_roots[backend](0, shard.num_owned, first, rows.indptr, rows.targets, roots, lower, counters)
         if not comm.any(int(counters[0]) > 0):
             return roots
         comm.allreduce(lower, "min")
-        _compress_paths(run, lower)
+        _compress_paths(backend, lower)
         roots[:] = lower
 
 
-def _compress_paths(run: Backend, parents: Array) -> None:
+def _compress_paths(backend: Backend, parents: Array) -> None:
     """Link every state to the root of its tree.
 
     `parents` is equal on all ranks, so that none communicates.
@@ -152,5 +152,5 @@ def _compress_paths(run: Backend, parents: Array) -> None:
         done = True
         for piece in pieces(len(parents)):
             grandparents = parents[parents[piece]]
-            done = done and total(run, grandparents != parents[piece]) == 0
+            done = done and total(backend, grandparents != parents[piece]) == 0
             parents[piece] = grandparents

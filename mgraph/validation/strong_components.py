@@ -119,24 +119,24 @@ class _Visits:
     def _release(self, touched: Array) -> Array:
         """Subtract what all ranks have counted; return the names that no unvisited arc enters."""
         assert self.counts is not None, "names are released where arcs are counted"
-        run = self.shard.backend
-        xp = run.xp
+        backend = self.shard.backend
+        xp = backend.xp
         comm = self.comm
         counts = self.counts[touched]
         self.counts[touched] = 0
         names, counts = (xp.concatenate(comm.alltoallv([part] * comm.size)) for part in (touched, counts))
         released = xp.empty(len(names), names.dtype)
         counters = xp.zeros(1, np.int64)
-        release_names[run](0, len(names), names, counts, self.pending, released, counters)
+        release_names[backend](0, len(names), names, counts, self.pending, released, counters)
         return released[: int(counters[0])].copy()
 
     def _enter(self, states: Array) -> Array:
         """Mark states as visited; return those that this rank owns and that were not before."""
-        run = self.shard.backend
+        backend = self.shard.backend
         num = self.shard.num_owned
-        frontier = run.xp.empty(min(len(states), num), states.dtype)
-        counters = run.xp.zeros(1, np.int64)
-        enter_states[run](0, len(states), states, self.base, num, self.visited, frontier, counters)
+        frontier = backend.xp.empty(min(len(states), num), states.dtype)
+        counters = backend.xp.zeros(1, np.int64)
+        enter_states[backend](0, len(states), states, self.base, num, self.visited, frontier, counters)
         return frontier[: int(counters[0])].copy()
 
 

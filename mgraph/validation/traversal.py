@@ -265,21 +265,21 @@ def _check_arcs(
     A tree edge explains the distance of its target if it has the right weight.
     """
     shard = check.shard
-    run = check.shard.backend
+    backend = check.shard.backend
     num_states = shard.partition.num_states
     marks = check.xp.zeros(2 * num_states, np.uint8)
     is_explained = marks[:num_states]
     is_shorter = marks[num_states:]
-    found = (parent, dist, run.to_device(bound), is_explained, is_shorter)
+    found = (parent, dist, backend.to_device(bound), is_explained, is_shorter)
     if shard.is_compact:
         blocks = require_blocks(shard, comm, dist.dtype)
         weights = blocks.weights if weighted else None
-        shape = run.to_device(np.array([blocks.shape.segment_bits, 0 if shard.info.directed else 1], np.int64))
-        check_edges[run](0, blocks.num_units, *blocks.edges, weights, shape, *found)
+        shape = backend.to_device(np.array([blocks.shape.segment_bits, 0 if shard.info.directed else 1], np.int64))
+        check_edges[backend](0, blocks.num_units, *blocks.edges, weights, shape, *found)
     else:
         rows = shard.rows
         weights = rows.weights if weighted else None
-        check_arcs[run](0, shard.num_owned, check.first, rows.indptr, rows.targets, weights, *found)
+        check_arcs[backend](0, shard.num_owned, check.first, rows.indptr, rows.targets, weights, *found)
     comm.allreduce(marks, "max")
     return is_explained[check.owned] != 0, is_shorter[check.owned] != 0
 

@@ -1,4 +1,4 @@
-"""The table of variants: the choice by setting, needs that cannot be made, and readers of the table."""
+"""The table of variants: the choice by conditions, needs that cannot be made, and readers of the table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from emulator.backend import EmulatedBackend
 
 import mgraph as mg
 from mgraph.algorithms import derived
-from mgraph.algorithms.variant import METHODS, Setting, select
+from mgraph.algorithms.variant import METHODS, Conditions, select
 from mgraph.algorithms.variants import TABLE, loop_of, markdown, methods_of
 from mgraph.api.graph import Graph
 from mgraph.backends.base import LIMITS
@@ -32,7 +32,7 @@ from mgraph.shard import weight_sorted_rows as weight_sorted
 
 ROOT = pathlib.Path(__file__).parents[2]
 # One GPU with a graph of many arcs and of weights beyond a bucket; the settings of the tests differ from it.
-GPU = Setting("auto", "rows", 1, 1 << 20, True, False, False, 16.0, True)
+GPU = Conditions("auto", "rows", 1, 1 << 20, True, False, False, 16.0, True)
 GPUS = {"num_ranks": 4, "has_peer_memory": True}
 NO_PEERS = {"num_ranks": 4}
 CPU = {"has_persistent_kernels": False}
@@ -71,11 +71,11 @@ COMPACT = {"layout": "compact"}
     ids=str,
 )
 def test_setting_selects_the_variant(facts, bfs, sssp, components, forest):
-    setting = replace(GPU, **facts)
+    conditions = replace(GPU, **facts)
     wanted = {"bfs": bfs, "sssp": sssp, "components": components, "spanning_forest": forest}
     for algorithm, short_name in wanted.items():
         if short_name is not None:
-            assert select(TABLE[algorithm], setting).name == f"{algorithm}.{short_name}"
+            assert select(TABLE[algorithm], conditions).name == f"{algorithm}.{short_name}"
 
 
 def test_method_that_names_a_variant_selects_it_or_is_refused_with_its_condition():
@@ -118,7 +118,7 @@ def crowd(cluster):
 
 def setting_of(cluster, g, method):
     """Return the setting of rank 0."""
-    return cluster.run(lambda rank: Setting.of(rank.objects[g._key], rank.comm, method))[0]
+    return cluster.run(lambda rank: Conditions.of(rank.objects[g._key], rank.comm, method))[0]
 
 
 def columns(result):
@@ -249,9 +249,9 @@ def test_need_of_every_variant_fails_the_call_but_no_later_one(need, method, mon
 def test_plan_selects_the_variants_that_run(make, limits, source, monkeypatch):
     planned = []
 
-    def noted(rows, setting):
-        planned.append(select(rows, setting).name)
-        return select(rows, setting)
+    def noted(rows, conditions):
+        planned.append(select(rows, conditions).name)
+        return select(rows, conditions)
 
     for num_ranks in (1, 2):
         planned.clear()

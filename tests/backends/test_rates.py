@@ -24,7 +24,7 @@ def device(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(rates, "SIZES", SMALL)
     measured = []
-    monkeypatch.setattr(rates, "measure", lambda run, sizes: measured.append(sizes) or H200)
+    monkeypatch.setattr(rates, "measure", lambda backend, sizes: measured.append(sizes) or H200)
     return measured
 
 

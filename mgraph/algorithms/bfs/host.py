@@ -56,6 +56,6 @@ VARIANT = Variant(
     applies=partial(searches_on_host, "bfs"),
     needs=(IN_ROWS, HOST_COPY),
     bytes=lambda sizes: (4 + sizes.vertex) * sizes.owned,
-    run=bfs_on_host,
+    loop=bfs_on_host,
     stops=True,
 )

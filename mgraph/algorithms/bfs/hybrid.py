@@ -82,21 +82,21 @@ class _Search:
         assert isinstance(shard.backend, CpuBackend), "the variant applies to no other"
         n = shard.num_owned
         self.shard = shard
-        self.run = shard.backend
+        self.backend = shard.backend
         self.levels = np.empty(n, LEVEL)
         self.parents = np.empty(n, shard.partition.dtype)
         self.queue = np.empty(n, shard.partition.dtype)
         self.counters = np.zeros(NUM_COUNTERS, np.int64)
         self.visited: np.ndarray | None = None
         self.num_visited = 0
-        max_arcs = MAX_ARCS if self.run.threads > FEW_CORES else np.iinfo(np.int64).max
+        max_arcs = MAX_ARCS if self.backend.threads > FEW_CORES else np.iinfo(np.int64).max
         self.bounds = np.array([max_arcs, MAX_PULLED, STEP_ARCS])
         begin_search(starts, shard.rows.indptr, self.queue, self.parents, self.levels, self.counters)
 
     def search_levels(self, last_level: int, until: np.ndarray, trace: Trace) -> int:
         """Search levels by one core, from this one until one is wide or the search ends; return what is next."""
-        if self.run.stopped is not None:
-            raise CommAborted(self.run.stopped)
+        if self.backend.stopped is not None:
+            raise CommAborted(self.backend.stopped)
         counters = self.counters
         level, begin, end = counters[: END + 1].tolist()
         rows = self.shard.rows
@@ -111,34 +111,34 @@ class _Search:
 
     def search_level(self, pulling: bool, trace: Trace) -> None:
         """Push or pull one level by all cores."""
-        run = self.run
+        backend = self.backend
         rows = self.shard.rows
         level, begin, end, arcs = self.counters[: ARCS + 1].tolist()
         frontier = self.queue[begin:end]
         found = self.queue[end:]
         if self.visited is None:
             self.visited = np.zeros(self.shard.partition.num_states // 32, np.uint32)
-        mark_bits[run](0, end - self.num_visited, self.queue[self.num_visited : end], self.visited)
+        mark_bits[backend](0, end - self.num_visited, self.queue[self.num_visited : end], self.visited)
         counters = np.zeros(3, np.int64)
         if pulling:
             incoming = self.shard.incoming
             bits = np.zeros_like(self.visited)
-            mark_bits[run](0, len(frontier), frontier, bits)
-            pull_level[run](
+            mark_bits[backend](0, len(frontier), frontier, bits)
+            pull_level[backend](
                 0, len(self.levels), incoming.indptr, incoming.targets, bits, self.visited, 0,
                 self.shard.partition.stride, 1, self.parents, found, counters,
             )  # fmt: skip
         else:
             offsets = np.zeros(len(frontier) + 1, np.int64)
             np.cumsum(self.shard.degrees[frontier], out=offsets[1:])
-            push_level[run](
+            push_level[backend](
                 0, arcs, frontier, len(frontier), offsets, rows.indptr, rows.targets, self.visited, 0, 0, 1,
                 self.parents, found, counters,
             )  # fmt: skip
             counters[2] = arcs
         found = found[: counters[0]]
         lengths = np.empty(len(found), np.int64)
-        settle_level[run](
+        settle_level[backend](
             0, len(found), found, rows.indptr, 0, level + 1, self.visited, self.levels, lengths, counters
         )  # fmt: skip
         _, found_arcs, scanned = counters.tolist()
@@ -160,6 +160,6 @@ VARIANT = Variant(
     applies=lambda setting: setting.is_one_cpu,
     needs=(IN_ROWS,),
     bytes=STEP.bytes,
-    run=bfs_hybrid,
+    loop=bfs_hybrid,
     stops=True,
 )

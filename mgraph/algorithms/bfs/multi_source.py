@@ -71,7 +71,7 @@ class _Search:
         partition = shard.partition
         self.shard = shard
         self.comm = comm
-        self.run = shard.backend
+        self.backend = shard.backend
         self.xp = xp
         self.base = comm.rank * partition.stride
         self.level = -1
@@ -93,7 +93,7 @@ class _Search:
         own = [state for state in words if self.base <= state < self.base + shard.num_owned]
         brought = np.array([signed(words[state]) for state in own], np.int64)
         if own:
-            self.incoming[self.run.to_device(np.array(own, np.int64))] = self.run.to_device(brought)
+            self.incoming[self.backend.to_device(np.array(own, np.int64))] = self.backend.to_device(brought)
         self.settle()
 
     def push(self) -> int:
@@ -106,7 +106,7 @@ class _Search:
         arcs = int(offsets[-1])
         found = xp.empty(len(self.incoming), shard.partition.dtype)
         count = xp.zeros(1, np.int64)
-        push_words[self.run](
+        push_words[self.backend](
             0,
             arcs,
             frontier,
@@ -121,7 +121,7 @@ class _Search:
         )
         if self.comm.size > 1:
             _, (states, words) = send_to_owners(shard, self.comm, found[: int(count[0])], self.incoming)
-            merge_words[self.run](0, len(states), states, words, self.incoming)
+            merge_words[self.backend](0, len(states), states, words, self.incoming)
             # Words of remote vertices were sent.
             self.incoming[: self.base] = 0
             self.incoming[self.base + shard.partition.stride :] = 0
@@ -135,7 +135,7 @@ class _Search:
             self.comm.allgather(self.front, self.fronts)
         offsets = self._offsets(opened, rows)
         arcs = int(offsets[-1])
-        pull_words[self.run](
+        pull_words[self.backend](
             0, arcs, opened, len(opened), offsets, rows.indptr, rows.targets, self.fronts, self.seen,
             self.all_roots_mask, self._own(self.incoming),
         )  # fmt: skip
@@ -151,11 +151,11 @@ class _Search:
             self.num_planes += 1
             self.planes = xp.concatenate([self.planes, xp.zeros(owned, np.int64)])
         counters = xp.zeros(4, np.int64)
-        settle_words[self.run](
+        settle_words[self.backend](
             0, owned, shard.rows.indptr, shard.incoming.indptr, self.level, owned, self.all_roots_mask,
             self._own(self.incoming), self.seen, self.front, self.planes, self.frontier, self.open, counters,
         )  # fmt: skip
-        self.num_own_front, leaving, self.num_own_open, entering = self.run.to_host(counters).tolist()
+        self.num_own_front, leaving, self.num_own_open, entering = self.backend.to_host(counters).tolist()
         self.num_front, self.leaving_arcs, self.open_arcs = self.comm.sum(self.num_own_front, leaving, entering)
 
     def _own(self, states: Array) -> Array:
@@ -181,5 +181,5 @@ VARIANT = Variant(
     applies=lambda setting: setting.layout == "rows",
     needs=(IN_ROWS,),
     bytes=_bytes,
-    run=bfs_together,
+    loop=bfs_together,
 )

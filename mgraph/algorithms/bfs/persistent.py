@@ -69,8 +69,8 @@ def bfs_persistent(
     Return None where it turns out that the host is faster. `translate` launches the translation of both into user ids
     before the host waits for the search. With one position `until`, only up to its level, or a little farther.
     """
-    run = shard.backend
-    assert isinstance(run, PersistentBackend), "the variant applies to no other"
+    backend = shard.backend
+    assert isinstance(backend, PersistentBackend), "the variant applies to no other"
     starts = sources if len(sources) == 1 else sorted(set(sources))
     source = starts[0] if starts else 0
     target = only_target(until)
@@ -78,14 +78,14 @@ def bfs_persistent(
         search = _search_from_one(shard, dtype) if len(starts) == 1 else _Search(shard, len(starts), dtype)
         search.control.give(starts, depth_limit=-1 if limit is None else limit, source=source, target=target)
         levels, parents, *_ = search.launch()
-        wait = run.marked()
+        wait = backend.marked()
         try:
             in_user_ids = None if translate is None else translate(shard, comm, levels, parents)
         finally:
             wait()
         done, num_records, reached, reached_arcs = search.control.report()
         if not done:
-            run.arrived[:] = 0
+            backend.arrived[:] = 0
             raise CommAborted("the search was aborted at a grid barrier")
         trace.end_phase()
         records = search.control.records(num_records)
@@ -133,11 +133,11 @@ class _Search:
     """
 
     def __init__(self, shard: Shard, num_sources: int, dtype: np.dtype) -> None:
-        run = shard.backend
+        backend = shard.backend
         rows = shard.rows
         incoming = shard.incoming
         num = shard.num_owned
-        assert isinstance(run, PersistentBackend), "the caller checks this"
+        assert isinstance(backend, PersistentBackend), "the caller checks this"
         vertex = rows.targets.dtype
         num_arcs = shard.info.num_arcs
         capacity = queue_capacity(num, num_sources)
@@ -146,7 +146,7 @@ class _Search:
         # From this vertex on all rows have one arc, where that is known.
         require_first_neighbors(shard)
         degree_one_from = num - incoming.singles if shard.info.order == "degree" and not shard.info.directed else num
-        parts, *costs = bfs_costs(require_rates(run), num, vertex.itemsize)
+        parts, *costs = bfs_costs(require_rates(backend), num, vertex.itemsize)
         shared = {
             "num_arcs": num_arcs,
             "num_sources": num_sources,
@@ -162,16 +162,16 @@ class _Search:
         empty = {"done": num == 0, "num_records": 0, "reached": 0, "reached_arcs": 0}
         # One source is a launch parameter.
         listed = num_sources if num_sources > 1 else 0
-        self.control = ControlBlock(run, LAYOUT, shared, empty, TRACE_RECORDS, listed)
+        self.control = ControlBlock(backend, LAYOUT, shared, empty, TRACE_RECORDS, listed)
         work = Allocated(work_words(num, capacity, vertex.itemsize, TRACE_RECORDS), np.dtype(np.uint32))
         # Chunked expansion needs 8 bytes a vertex. It writes one trace record for many levels, and levels in bytes are
         # counted by records: so only with full-width levels.
         walks = dtype == LEVEL and may_exceed_uint8_levels(shard)
-        self.launch = run.prepared(
-            search_levels, 0, num, run.abort_word,
+        self.launch = backend.prepared(
+            search_levels, 0, num, backend.abort_word,
             rows.indptr, rows.targets, incoming.indptr, incoming.targets, require_first_neighbors(shard),
             Allocated(num, dtype), Allocated(num, vertex), work, Allocated(num, np.dtype(np.int64)) if walks else None,
-            run.arrived, self.control.words,
+            backend.arrived, self.control.words,
         )  # fmt: skip
 
 
@@ -211,7 +211,7 @@ VARIANT = Variant(
     ),
     needs=(DEVICE_RATES, IN_ROWS, FIRST_NEIGHBORS),
     bytes=_bytes,
-    run=bfs_persistent,
+    loop=bfs_persistent,
     translates=True,
     stops=True,
 )

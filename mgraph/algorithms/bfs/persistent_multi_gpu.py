@@ -159,7 +159,7 @@ VARIANT = Variant(
     ),
     needs=(IN_ROWS, PEER_BUFFERS, FIRST_NEIGHBORS),
     bytes=_bytes,
-    run=bfs_multi_gpu,
+    loop=bfs_multi_gpu,
     takes_user_ids=True,
     stops=True,
 )

@@ -101,11 +101,11 @@ class LevelSearch:
         self.shard = shard
         self.comm = comm
         self.checkpoints = checkpoints
-        self.run = shard.backend
+        self.backend = shard.backend
         self.base = comm.rank * partition.stride
         self.level = -1
-        self.levels = self.run.full(shard.num_owned, unreached_of(LEVEL), LEVEL)
-        self.parents = self.run.full(partition.num_states, none_of(partition.dtype), partition.dtype)
+        self.levels = self.backend.full(shard.num_owned, unreached_of(LEVEL), LEVEL)
+        self.parents = self.backend.full(partition.num_states, none_of(partition.dtype), partition.dtype)
         self.visited = xp.zeros(partition.num_states // 32, np.uint32)
         self.num_left = partition.num_positions
         self.arcs_left = shard.info.num_arcs
@@ -127,8 +127,8 @@ class LevelSearch:
         shard = self.shard
         partition = self.shard.partition
         arcs = int(self.offsets[-1])
-        counters = self.run.xp.zeros(3, np.int64)
-        push_level[self.run](
+        counters = self.backend.xp.zeros(3, np.int64)
+        push_level[self.backend](
             0, arcs, self.frontier, len(self.frontier), self.offsets, shard.rows.indptr, shard.rows.targets,
             self.visited, self.base, partition.offset(self.comm.rank), partition.multiplier,
             self.parents, self.found, counters,
@@ -143,8 +143,8 @@ class LevelSearch:
         shard = self.shard
         partition = self.shard.partition
         rows = self.shard.incoming
-        counters = self.run.xp.zeros(3, np.int64)
-        pull_level[self.run](
+        counters = self.backend.xp.zeros(3, np.int64)
+        pull_level[self.backend](
             0, shard.num_owned, rows.indptr, rows.targets, self._gather_frontier(), self.visited,
             self.base, partition.stride, partition.multiplier, self.parents, self.found, counters,
         )  # fmt: skip
@@ -154,23 +154,23 @@ class LevelSearch:
     def _send_found(self, found: Array, counters: Array) -> Array:
         """Send found remote vertices to their owners; return the owned ones, found here or remotely."""
         own, (states, positions) = send_to_owners(self.shard, self.comm, found, self.parents)
-        merge_parents[self.run](0, len(states), states, positions, self.visited, self.parents, self.found, counters)
+        merge_parents[self.backend](0, len(states), states, positions, self.visited, self.parents, self.found, counters)
         # Only after the merge: an owned vertex must not be visited yet when received candidates are merged.
-        mark_bits[self.run](0, len(found), found, self.visited)
-        return self.run.xp.concatenate([own, self.found[len(found) : int(counters[0])]])
+        mark_bits[self.backend](0, len(found), found, self.visited)
+        return self.backend.xp.concatenate([own, self.found[len(found) : int(counters[0])]])
 
     def settle(self, counters: Array) -> None:
         """Give the new frontier its level, and count it and its arcs over all ranks."""
         self.level += 1
-        xp = self.run.xp
+        xp = self.backend.xp
         size = len(self.frontier)
         self.offsets = xp.zeros(size + 1, np.int64)
-        settle_level[self.run](
+        settle_level[self.backend](
             0, size, self.frontier, self.shard.rows.indptr, self.base, self.level,
             self.visited, self.levels, self.offsets[1:], counters,
         )  # fmt: skip
         xp.cumsum(self.offsets[1:], out=self.offsets[1:])
-        arcs, self.scanned = self.run.to_host(counters)[1:].tolist()
+        arcs, self.scanned = self.backend.to_host(counters)[1:].tolist()
         reached = 0
         if len(self.targets):
             reached = int((self.levels[self.targets] != unreached_of(LEVEL)).sum())
@@ -182,14 +182,14 @@ class LevelSearch:
 
     def _gather_frontier(self) -> Array:
         """Return the frontier of all ranks as a bitmap, sent as bits or as ids, whichever is shorter."""
-        xp = self.run.xp
+        xp = self.backend.xp
         partition = self.shard.partition
         size = self.comm.size
         bits = xp.zeros(partition.num_states // 32, np.uint32)
         states = self.frontier
         if size > 1 and self.num_frontier * partition.dtype.itemsize < bits.nbytes:
             states = xp.concatenate(self.comm.alltoallv([self.frontier] * size))
-        mark_bits[self.run](0, len(states), states, bits)
+        mark_bits[self.backend](0, len(states), states, bits)
         if size > 1 and states is self.frontier:
             words = partition.stride // 32
             self.comm.allgather(bits[self.comm.rank * words :][:words], bits)
@@ -203,12 +203,12 @@ def _go_on_from(search: LevelSearch, state: SearchState) -> None:
     search.level = int(state.bound) - 1
     before = levels < state.bound
     reached = (before.nonzero()[0] + search.base).astype(dtype)
-    mark_bits[search.run](0, len(reached), reached, search.visited)
-    num_reached, arcs = search.comm.sum(len(reached), total(search.run, search.shard.degrees * before))
+    mark_bits[search.backend](0, len(reached), reached, search.visited)
+    num_reached, arcs = search.comm.sum(len(reached), total(search.backend, search.shard.degrees * before))
     search.num_left -= num_reached
     search.arcs_left -= arcs
     search.frontier = ((levels == state.bound).nonzero()[0] + search.base).astype(dtype)
-    search.settle(search.run.xp.zeros(3, np.int64))
+    search.settle(search.backend.xp.zeros(3, np.int64))
 
 
 def _bytes(sizes: GraphSizes) -> int:
@@ -222,7 +222,7 @@ VARIANT = Variant(
     applies=lambda setting: setting.layout == "rows",
     needs=(IN_ROWS,),
     bytes=_bytes,
-    run=bfs,
+    loop=bfs,
     stops=True,
     keeps_checkpoints=True,
 )

@@ -32,20 +32,20 @@ def bfs_sweep(
     shard: Shard, comm: Communicator, sources: list[int], trace: Trace, depth_limit: int | None = None
 ) -> Traversal:
     """Find levels from `sources`, which are positions; predecessors are found afterwards."""
-    run = shard.backend
+    backend = shard.backend
     partition = shard.partition
     blocks = require_blocks(shard, comm, LEVEL)
     own = slice(comm.rank * partition.stride, comm.rank * partition.stride + shard.num_owned)
     state = trace.checkpoints.found
     dtype = LEVEL if state else NARROW_LEVEL
-    levels = run.full(blocks.padded(partition.num_states), unreached_of(dtype), dtype)
+    levels = backend.full(blocks.padded(partition.num_states), unreached_of(dtype), dtype)
     if state is None:
         states = np.array([partition.state(p) for p in set(sources)], partition.dtype)
-        levels[run.to_device(states)] = 0
+        levels[backend.to_device(states)] = 0
     else:
         levels[own] = state.distances
         comm.allreduce(levels[: partition.num_states], "min")
-    counters = run.xp.zeros(1, np.int64)
+    counters = backend.xp.zeros(1, np.int64)
     both_ways = 0 if shard.info.directed else 1
     before = None
     level = 0 if state is None else int(state.bound)
@@ -55,9 +55,9 @@ def bfs_sweep(
         if levels.dtype == NARROW_LEVEL and level + 1 == unreached_of(NARROW_LEVEL):
             levels = _widen(levels)
             before = None
-        before = run.snapshot(levels, before)
+        before = backend.snapshot(levels, before)
         counters[:] = 0
-        sweep_levels[run](
+        sweep_levels[backend](
             0, blocks.num_units, *blocks.edges, blocks.shape.segment_bits, both_ways, level, before, levels, counters
         )
         improved, is_due = comm.sum(int(counters[0]), trace.checkpoints.is_due())
@@ -100,6 +100,6 @@ VARIANT = Variant(
     applies=lambda setting: setting.method == "sweep" or setting.layout == "compact",
     needs=(EDGE_BLOCKS,),
     bytes=lambda sizes: sweep_bytes(sizes, 1, 4),
-    run=bfs_sweep,
+    loop=bfs_sweep,
     keeps_checkpoints=True,
 )

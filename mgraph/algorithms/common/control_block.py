@@ -48,7 +48,7 @@ class ControlBlock:
 
     def __init__(
         self,
-        run: PersistentBackend,
+        backend: PersistentBackend,
         layout: ControlLayout,
         shared: Mapping[str, int],
         report: Mapping[str, int],
@@ -59,9 +59,9 @@ class ControlBlock:
             unmatched = shared.keys() ^ set(layout.shared) | report.keys() ^ set(layout.report)
             raise TypeError(f"a control block: {sorted(unmatched)} are missing or unknown")
         self.sources_at = layout.sources_at(num_records)
-        self.run = run
+        self.backend = backend
         self._lists_sources = num_sources > 0
-        self.words, self.on_host = run.host_words(self.sources_at + num_sources)
+        self.words, self.on_host = backend.host_words(self.sources_at + num_sources)
         # Bytes are packed and copied in half the time of words.
         self._memory = self.on_host.data.cast("B")
         self._own_names = layout.own

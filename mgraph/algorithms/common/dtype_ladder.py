@@ -72,14 +72,14 @@ def nearest_beyond(info: GraphInfo, dtype: np.dtype) -> float | int:
 def is_whole(shard: Shard, comm: Communicator, found: Traversal, cutoff: float | int | None) -> bool:
     """Return whether a search in a smaller dtype found all distances within the cutoff."""
     info = shard.info
-    run = shard.backend
+    backend = shard.backend
     num_beyond = found.num_beyond
     distances = found.distances
     if cutoff is not None and cutoff <= farthest(distances.dtype, info.max_weight):
         return True
     if num_beyond is None:
-        of_rank = run.xp.zeros(1, np.int64)
+        of_rank = backend.xp.zeros(1, np.int64)
         bounds = nearest_beyond(info, distances.dtype), unreached_of(distances.dtype)
-        count_between[run](0, len(distances), distances, *bounds, of_rank)
+        count_between[backend](0, len(distances), distances, *bounds, of_rank)
         (num_beyond,) = comm.sum(int(of_rank[0]))
     return num_beyond == 0

@@ -11,7 +11,7 @@ compared with what the host should take at best. Where the host should be faster
 
 from __future__ import annotations
 
-from mgraph.algorithms.variant import Setting
+from mgraph.algorithms.variant import Conditions
 from mgraph.backends.base import PersistentBackend
 from mgraph.shard.shard import Shard
 
@@ -60,7 +60,7 @@ def give_up(shard: Shard, algorithm: str) -> None:
     shard.trial_ns_per_distance.pop(algorithm, None)
 
 
-def searches_on_host(algorithm: str, setting: Setting) -> bool:
+def searches_on_host(algorithm: str, conditions: Conditions) -> bool:
     """Return whether an algorithm runs on the host beside one GPU: when asked for, or known to be faster."""
-    beside_one_gpu = setting.layout == "rows" and setting.has_persistent_kernels and setting.num_ranks == 1
-    return beside_one_gpu and (setting.method == "host" or algorithm in setting.faster_on_host)
+    beside_one_gpu = conditions.layout == "rows" and conditions.has_persistent_kernels and conditions.num_ranks == 1
+    return beside_one_gpu and (conditions.method == "host" or algorithm in conditions.faster_on_host)

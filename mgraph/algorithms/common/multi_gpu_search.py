@@ -63,17 +63,18 @@ class MultiGpuSearch:
         shared: Mapping[str, int],
         args: Sequence[Any],
     ) -> None:
-        run = shard.backend
+        backend = shard.backend
         (lo, hi) = shard.user_range
-        assert isinstance(run, PersistentBackend), "the caller checks this"
+        assert isinstance(backend, PersistentBackend), "the caller checks this"
         self._shard = shard
         self._methods = methods
         self._few = num_sources <= MAX_SHARED_SOURCES
         self._found_at = layout.own.index("found")
         self._record_words = len(layout.record)
         shared = {**shared, "first_user": lo, "num_users": hi - lo, "trace_records": TRACE_RECORDS}
-        self._control = ControlBlock(run, layout, shared, dict.fromkeys(layout.report, 0), TRACE_RECORDS, num_sources)
-        self._launch = run.prepared(
+        report = dict.fromkeys(layout.report, 0)
+        self._control = ControlBlock(backend, layout, shared, report, TRACE_RECORDS, num_sources)
+        self._launch = backend.prepared(
             kernel, 0, shard.partition.stride, *BOUND_PEER_BUFFERS, shard.position_of_user, *args, self._control.words
         )
 
@@ -101,7 +102,7 @@ class MultiGpuSearch:
                 comm.wait(until=lambda: control.on_host[found_at])
                 trace.begin_phase()
         finally:
-            wait_for_ranks(comm, control.run)
+            wait_for_ranks(comm, control.backend)
         done, num_records, *reported = control.report()
         require_done(comm, done)
         trace.end_phase()

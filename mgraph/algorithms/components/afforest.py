@@ -100,23 +100,23 @@ class _Components(Union):
 
     def finish_around(self, searched: Traversal) -> Roots | None:
         """Use a search's reached vertices as the giant, link all others; None if they have many edges."""
-        run = self.run
-        xp = self.run.xp
+        backend = self.backend
+        xp = self.backend.xp
         comm = self.comm
         num = self.shard.num_owned
         self.giant.fill(none_of(self.giant.dtype))
         part = xp.empty(self.shard.partition.stride // 32, np.uint32)
-        mark_reached[run](0, len(part), self.base, num, *self.layout, searched.distances, self.giant, part)
+        mark_reached[backend](0, len(part), self.base, num, *self.layout, searched.distances, self.giant, part)
         comm.allreduce(self.giant, "min")
         marked = self.allgather_bits(part)
         capacity = EDGES + self.shard.partition.stride // EDGE_SHARE
         edges = xp.zeros((2, capacity), self.parents.dtype)
         counters = xp.zeros(1, np.int64)
         of_rows = (num, self.shard.rows.indptr, self.shard.rows.targets, self.base, *self.layout)
-        list_edges[run](0, len(part), *of_rows, capacity, marked, self.giant, counters, *edges)
+        list_edges[backend](0, len(part), *of_rows, capacity, marked, self.giant, counters, *edges)
         # Enqueued before the host waits for the count.
         self.parents = xp.arange(len(self.parents), dtype=self.parents.dtype)
-        found = comm.allgather(run.to_host(counters), np.empty(comm.size, np.int64)).tolist()
+        found = comm.allgather(backend.to_host(counters), np.empty(comm.size, np.int64)).tolist()
         self.trace.superstep(method="broadcast", frontier=len(self.parents), arcs=found[comm.rank])
         if max(found) > capacity:
             return None
@@ -125,18 +125,18 @@ class _Components(Union):
 
     def sample(self) -> None:
         """Link owned vertices to their first neighbors."""
-        run = self.run
+        backend = self.backend
         rows = self.shard.rows
         owned = self.shard.num_owned
         of_rows = (rows.indptr, rows.targets, self.base)
         n = len(self.parents)
         runs = -(-len(self.parents) // self.layout[1])
-        hook_first[run](0, runs, n, *of_rows, owned, *self.layout, self.parents)
+        hook_first[backend](0, runs, n, *of_rows, owned, *self.layout, self.parents)
         # Paths are long on meshes, a hundred steps: links are faster when paths are compressed first (by half on
         # grid4k). In degree order half the paths of two ranks, and more on more ranks, end after a step.
         if self.comm.size == 1 or not self.shard.partition.cyclic:
-            compress[run](0, owned, *self.own, self.parents)
-        link_sample[run](0, owned, *of_rows, *self.layout, self.parents)
+            compress[backend](0, owned, *self.own, self.parents)
+        link_sample[backend](0, owned, *of_rows, *self.layout, self.parents)
         # An upper bound: the second arc of a row is scanned in a sample alone.
         sampled = min(2 * owned, len(rows.targets))
         self.trace.superstep(method="sample", frontier=len(self.parents), arcs=sampled)
@@ -147,7 +147,7 @@ class _Components(Union):
         Each rank skips the tree of that vertex in its own forest. So, whichever vertex is chosen, an edge that both
         ends skip joins two vertices that are known to be connected.
         """
-        vote_giant[self.run](0, 1, *self.own, self.shard.num_owned, self.parents, self.giant)
+        vote_giant[self.backend](0, 1, *self.own, self.shard.num_owned, self.parents, self.giant)
         if self.comm.size > 1:
             self.comm.allreduce(self.giant, "min")
 
@@ -156,15 +156,15 @@ class _Components(Union):
         rows = self.shard.rows
         n = self.shard.num_owned
         of_rows = (rows.indptr, rows.indptr, rows.targets, self.base)
-        link_arcs[self.run](
+        link_arcs[self.backend](
             0, len(rows.targets), None, n, *of_rows, *self.layout, marked, self.giant, self.parents
         )  # fmt: skip
         return n, len(rows.targets)
 
     def link_outside(self, marked: Array | None) -> tuple[int, int]:
         """Link vertices outside the giant to their other neighbors; return the numbers of rows and arcs."""
-        run = self.run
-        xp = self.run.xp
+        backend = self.backend
+        xp = self.backend.xp
         rows = self.shard.rows
         n = self.shard.num_owned
         outside = xp.empty(n, self.parents.dtype)
@@ -172,16 +172,16 @@ class _Components(Union):
         counters = xp.zeros(2, np.int64)
         found = (outside, lengths, counters)
         if marked is None:
-            list_outside[run](0, n, rows.indptr, *self.own, self.giant, self.parents, *found)
+            list_outside[backend](0, n, rows.indptr, *self.own, self.giant, self.parents, *found)
         else:
             of_states = (n, rows.indptr, self.base, *self.layout, marked, self.root_of_giant, self.parents)
-            list_untold[run](0, -(-n // 32), *of_states, *found)
-        num_rows, arcs = run.to_host(counters).tolist()
+            list_untold[backend](0, -(-n // 32), *of_states, *found)
+        num_rows, arcs = backend.to_host(counters).tolist()
         if arcs:
             offsets = xp.zeros(num_rows + 1, np.int64)
             xp.cumsum(lengths[:num_rows], out=offsets[1:])
             of_rows = (offsets, rows.indptr, rows.targets, self.base)
-            link_arcs[run](0, arcs, outside, num_rows, *of_rows, *self.layout, marked, self.giant, self.parents)
+            link_arcs[backend](0, arcs, outside, num_rows, *of_rows, *self.layout, marked, self.giant, self.parents)
         return num_rows, arcs
 
 
@@ -218,12 +218,12 @@ AROUND_GIANT = Variant(
     needs=(Derived("hub", _make_hub), *SEARCH.needs),
     # The memory pool keeps what the search has freed.
     bytes=lambda sizes: SEARCH.bytes(sizes) + _bytes(sizes),
-    run=_find_around_giant,
+    loop=_find_around_giant,
 )
 VARIANT = Variant(
     "components.afforest",
     when="on any ranks",
     applies=lambda setting: setting.layout == "rows",
     bytes=_bytes,
-    run=_find,
+    loop=_find,
 )

@@ -33,7 +33,7 @@ def find_components(shard: Shard, comm: Communicator, trace: Trace) -> Roots:
     """Find the root of every position."""
     assert isinstance(shard.backend, CpuBackend), "the variant applies to no other"
     if shard.backend.threads > FEW_CORES:
-        found: Roots = AFFOREST.run(shard, comm, trace)
+        found: Roots = AFFOREST.loop(shard, comm, trace)
         return found
     rows = shard.rows
     size = shard.num_owned
@@ -56,5 +56,5 @@ VARIANT = Variant(
     when=f"on one CPU rank, if there are at most {DEEP_DEGREE} arcs a vertex, by few cores in one pass",
     applies=lambda setting: setting.is_one_cpu and setting.arcs_per_vertex <= DEEP_DEGREE,
     bytes=AFFOREST.bytes,
-    run=find_components,
+    loop=find_components,
 )

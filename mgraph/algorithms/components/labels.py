@@ -19,7 +19,7 @@ def labels_of_users(shard: Shard, comm: Communicator, found: Roots) -> Array:
 
     A label is the smallest user id of a component.
     """
-    run = shard.backend
+    backend = shard.backend
     xp = shard.backend.xp
     partition = shard.partition
     roots = found.parents
@@ -31,12 +31,12 @@ def labels_of_users(shard: Shard, comm: Communicator, found: Roots) -> Array:
     # In natural order a position is a user id, and a root the smallest.
     smallest = None
     if partition.cyclic:
-        smallest = run.full(len(roots), none_of(ids), ids)
+        smallest = backend.full(len(roots), none_of(ids), ids)
         base = shard.rank * partition.stride
-        find_smallest[run](0, shard.num_owned, shard.user_of_local, base, *shape, *of_states, smallest)
+        find_smallest[backend](0, shard.num_owned, shard.user_of_local, base, *shape, *of_states, smallest)
         if comm.size > 1:
             _agree(shard, comm, found, smallest)
-    label_users[run](
+    label_users[backend](
         0, hi - lo, shard.position_of_user, lo, partition.num_positions, *shape, *of_states, smallest, labels
     )  # fmt: skip
     return labels
@@ -44,7 +44,7 @@ def labels_of_users(shard: Shard, comm: Communicator, found: Roots) -> Array:
 
 def _agree(shard: Shard, comm: Communicator, found: Roots, smallest: Array) -> None:
     """Reduce the smallest user ids at the roots over all ranks."""
-    run = shard.backend
+    backend = shard.backend
     xp = shard.backend.xp
     partition = shard.partition
     num = shard.num_owned
@@ -53,8 +53,8 @@ def _agree(shard: Shard, comm: Communicator, found: Roots, smallest: Array) -> N
     counters = xp.zeros(1, np.int64)
     own = xp.empty(capacity, found.parents.dtype)
     of_states = (partition.stride, partition.multiplier, capacity, found.marked, found.giant, found.parents)
-    list_roots[run](0, -(-num // 32), num, base, *of_states, counters, own)
-    ends = np.cumsum(comm.allgather(run.to_host(counters), np.empty(comm.size, np.int64)))
+    list_roots[backend](0, -(-num // 32), num, base, *of_states, counters, own)
+    ends = np.cumsum(comm.allgather(backend.to_host(counters), np.empty(comm.size, np.int64)))
     counts = np.diff(ends, prepend=0)
     # Where there are few components, a list of their roots is shorter than a value for every position.
     if any(count > partition.num_owned(r) // ROOT_SHARE for r, count in enumerate(counts)):

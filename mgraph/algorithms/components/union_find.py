@@ -45,50 +45,50 @@ class Union:
         self.shard = shard
         self.comm = comm
         self.trace = trace
-        self.run = shard.backend
+        self.backend = shard.backend
         self.base = shard.rank * partition.stride
         self.layout = (partition.stride, partition.multiplier)
         # The first owned position, and the step between owned positions.
         self.own = (partition.offset(shard.rank), partition.multiplier)
-        self.parents = self.run.xp.empty(partition.num_positions, partition.dtype)
-        self.giant, self.root_of_giant = (self.run.xp.empty(1, partition.dtype) for _ in range(2))
+        self.parents = self.backend.xp.empty(partition.num_positions, partition.dtype)
+        self.giant, self.root_of_giant = (self.backend.xp.empty(1, partition.dtype) for _ in range(2))
 
     def compress_paths(self) -> None:
         """Compress all paths."""
-        compress[self.run](0, len(self.parents), 0, 1, self.parents)
+        compress[self.backend](0, len(self.parents), 0, 1, self.parents)
 
     def exchange_hubs(self) -> None:
         """Exchange the parents of the first positions: most vertices are in the trees of these."""
-        xp = self.run.xp
+        xp = self.backend.xp
         hubs = min(HUBS, len(self.parents))
         size = self.comm.size
         parents = self.comm.allgather(self.parents[:hubs], xp.empty(size * hubs, self.parents.dtype))
         for received in parents.reshape(size, hubs):
-            link_roots[self.run](0, hubs, None, received, self.parents)
+            link_roots[self.backend](0, hubs, None, received, self.parents)
         self.trace.superstep(method="broadcast", frontier=hubs, arcs=0)
 
     def exchange_giant(self) -> Array:
         """Exchange a bit for every owned state, whether it is in the giant; return those of all."""
-        run = self.run
+        backend = self.backend
         n = len(self.parents)
-        part = run.xp.empty(self.shard.partition.stride // 32, np.uint32)
+        part = backend.xp.empty(self.shard.partition.stride // 32, np.uint32)
         of_giant = (self.giant, self.parents, self.root_of_giant)
-        mark_giant[run](0, len(part), self.base, n, *self.layout, *of_giant, part)
+        mark_giant[backend](0, len(part), self.base, n, *self.layout, *of_giant, part)
         bits = self.allgather_bits(part)
         self.trace.superstep(method="broadcast", frontier=n, arcs=0)
         return bits
 
     def allgather_bits(self, part: Array) -> Array:
         """Exchange bits of owned states; return those of all."""
-        return self.comm.allgather(part, self.run.xp.empty(len(part) * self.comm.size, part.dtype))
+        return self.comm.allgather(part, self.backend.xp.empty(len(part) * self.comm.size, part.dtype))
 
     def merge_forests(self, marked: Array, num_rows: int, arcs: int) -> Array | None:
         """Merge all forests; return the giant's bits if they are valid.
 
         Without bits the forests themselves were exchanged.
         """
-        run = self.run
-        xp = self.run.xp
+        backend = self.backend
+        xp = self.backend.xp
         comm = self.comm
         n = len(self.parents)
         # All ranks' pairs together are no more than a quarter of a forest.
@@ -97,7 +97,7 @@ class Union:
             pairs = xp.zeros((2, capacity), self.parents.dtype)
             counters = xp.zeros(1, np.int64)
             of_states = (capacity, n, *self.layout, marked, self.giant, self.parents)
-            list_others[run](0, len(marked), *of_states, counters, pairs[0], pairs[1])
+            list_others[backend](0, len(marked), *of_states, counters, pairs[0], pairs[1])
             counts = comm.allgather(np.array([int(counters[0]), num_rows]), np.empty((comm.size, 2), np.int64))
             found = counts[:, 0]
             if not is_second:
@@ -108,7 +108,7 @@ class Union:
             if not is_second:
                 # Many vertices may have been linked to the giant since, perhaps with others that were sent as unmarked.
                 marked = self.exchange_giant()
-                join_giant[run](0, n, *self.layout, marked, self.giant, self.parents)
+                join_giant[backend](0, n, *self.layout, marked, self.giant, self.parents)
         self.exchange_forests()
         return None
 
@@ -118,13 +118,13 @@ class Union:
         Every rank sends equally many; a pair of zeros has no effect. Afterwards all unmarked vertices are children of
         their roots.
         """
-        xp = self.run.xp
+        xp = self.backend.xp
         size = self.comm.size
         of_all = self.comm.allgather(pairs, xp.empty((size, *pairs.shape), pairs.dtype))
         for vertices, roots in of_all:
-            link_roots[self.run](0, len(vertices), vertices, roots, self.parents)
+            link_roots[self.backend](0, len(vertices), vertices, roots, self.parents)
         of_states = (len(self.parents), *self.layout, marked, self.giant, self.parents)
-        settle[self.run](0, len(marked), *of_states)
+        settle[self.backend](0, len(marked), *of_states)
         self.trace.superstep(method="merge", frontier=found, arcs=0)
 
     def exchange_forests(self) -> None:
@@ -136,6 +136,6 @@ class Union:
             parts = [self.parents[:0]] * size
             parts[(rank + step) % size] = self.parents
             received = self.comm.alltoallv(parts)[(rank - step) % size]
-            link_roots[self.run](0, len(self.parents), None, received, self.parents)
+            link_roots[self.backend](0, len(self.parents), None, received, self.parents)
             self.trace.superstep(method="merge", frontier=len(self.parents), arcs=0)
         self.compress_paths()

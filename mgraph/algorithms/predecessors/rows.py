@@ -56,11 +56,11 @@ def find_predecessors(
     arc has weight 1. `all_distances` are those of all states, where they are known. Where every arc leads farther, the
     host does not wait to check that all were found.
     """
-    run = shard.backend
+    backend = shard.backend
     partition = shard.partition
     rows = shard.incoming
     weights = None if distances.dtype == LEVEL else rows.weights
-    xp = run.xp
+    xp = backend.xp
     base = comm.rank * partition.stride
     dist = gather_states(shard, comm, distances) if all_distances is None else all_distances
     shape = (base, partition.stride, partition.multiplier)
@@ -68,7 +68,7 @@ def find_predecessors(
     threshold, candidates = (
         _find_candidates(shard, comm, dist, shape) if _may_be_light(shard, weights) else (None, None)
     )
-    parents = run.full(shard.num_owned, none_of(partition.dtype), partition.dtype)
+    parents = backend.full(shard.num_owned, none_of(partition.dtype), partition.dtype)
     for position in set(sources):
         if partition.owner(position) == comm.rank:
             parents[partition.local(position)] = position
@@ -76,7 +76,7 @@ def find_predecessors(
     if candidates is not None:
         # For each rank a pair that counts them, and its capacity.
         capacity = len(candidates) // comm.size // 2 - 1
-        take_offers[run](
+        take_offers[backend](
             0, capacity * comm.size, candidates, capacity, comm.size, base, shard.num_owned, parents, threshold
         )
     _find_nearer(shard, weights, dist, shape, parents, threshold, counters)
@@ -90,7 +90,7 @@ def find_predecessors(
         # A copy: with one rank the gathered array is `explained` itself, which this hop writes.
         hops = gather_states(shard, comm, explained.copy())
         counters[:] = 0
-        find_equal[run](
+        find_equal[backend](
             0,
             shard.num_owned,
             rows.indptr,
@@ -124,7 +124,7 @@ def _find_nearer(
     counters: Array,
 ) -> None:
     """Find nearer predecessors, among light arcs of weight-sorted rows; count vertices without one."""
-    run = shard.backend
+    backend = shard.backend
     rows = shard.incoming
     info = shard.info
     # In degree order the longest rows come first; of a directed graph that is the order by both degrees.
@@ -132,15 +132,15 @@ def _find_nearer(
     # A rank without memory for weight-sorted rows scans whole rows that have a candidate: as if arcs were of one class.
     light, scale = (rows, 0.0) if shard.weight_sorted_rows is None else (shard.weight_sorted_rows, class_scale(info))
     if _may_be_light(shard, weights) and (threshold is not None or shard.weight_sorted_rows is not None):
-        find_nearer_by_weight[run](
+        find_nearer_by_weight[backend](
             0, shard.num_owned, int(falls), light.indptr, light.targets, light.weights, scale, dist, threshold, *shape,
             parents,
         )  # fmt: skip
     low_bytes = None
-    if wants_low_bytes(info, dist, run.cache_bytes):
-        low_bytes = run.xp.empty(len(dist), np.uint8)
-        digest_distances[run](0, len(dist), dist, low_bytes)
-    find_nearer[run](
+    if wants_low_bytes(info, dist, backend.cache_bytes):
+        low_bytes = backend.xp.empty(len(dist), np.uint8)
+        digest_distances[backend](0, len(dist), dist, low_bytes)
+    find_nearer[backend](
         0, shard.num_owned, rows.indptr, rows.targets, weights, long_rows(shard, BLOCK_ROW - 1), dist, low_bytes,
         threshold, *shape, parents, counters,
     )  # fmt: skip
@@ -159,7 +159,7 @@ def _find_candidates(
     The host does not wait: each rank has a fixed capacity, and where candidates exceed it the threshold becomes 0 when
     they are merged.
     """
-    run = shard.backend
+    backend = shard.backend
     rows = shard.rows
     info = shard.info
     threshold = _find_threshold(shard, dist)
@@ -167,9 +167,9 @@ def _find_candidates(
         return None, None
     capacity = min(SAMPLE + info.num_arcs // CANDIDATE_SHARE // comm.size, MAX_CANDIDATES)
     length = 2 * (capacity + 1)
-    candidates = run.xp.zeros(length * comm.size, shard.partition.dtype)
+    candidates = backend.xp.zeros(length * comm.size, shard.partition.dtype)
     own = candidates[length * comm.rank :][:length]
-    offer_early[run](
+    offer_early[backend](
         0, shard.num_owned, rows.indptr, rows.targets, rows.weights, dist, threshold, *shape, capacity, own
     )
     return threshold, comm.allgather(own, candidates)
@@ -180,7 +180,7 @@ def _find_threshold(shard: Shard, dist: Array) -> Array | None:
 
     Rounding would blur it: floats have none.
     """
-    run = shard.backend
+    backend = shard.backend
     partition = shard.partition
     info = shard.info
     if dist.dtype.kind == "f" or info.num_arcs < THRESHOLD_ARCS * partition.num_ranks:
@@ -188,8 +188,8 @@ def _find_threshold(shard: Shard, dist: Array) -> Array | None:
     size = min(SAMPLE, partition.num_positions)
     step = 1 if info.order == "degree" else partition.num_positions // size
     # An array of two, as atomics of 16 bits need the pair.
-    threshold = run.xp.full(2, unreached_of(dist.dtype), dist.dtype)[:1]
-    find_core[run](0, size, step, dist, partition.stride, partition.multiplier, threshold)
+    threshold = backend.xp.full(2, unreached_of(dist.dtype), dist.dtype)[:1]
+    find_core[backend](0, size, step, dist, partition.stride, partition.multiplier, threshold)
     return threshold
 
 
@@ -228,5 +228,5 @@ VARIANT = Variant(
     needs=(IN_ROWS,),
     # Counted with the search: the memory pool keeps what that has freed.
     bytes=lambda sizes: 0,
-    run=find_predecessors,
+    loop=find_predecessors,
 )

@@ -31,28 +31,28 @@ def find_predecessors_by_sweep(shard: Shard, comm: Communicator, sources: list[i
     Distances are those of owned vertices. In the dtype of levels, which no sum of weights has, they count hops: every
     edge has weight 1.
     """
-    run = shard.backend
+    backend = shard.backend
     partition = shard.partition
     blocks = require_blocks(shard, comm, distances.dtype)
     weights = None if distances.dtype == LEVEL else blocks.weights
     none = none_of(partition.dtype)
-    parents = run.full(partition.num_states, none, partition.dtype)
+    parents = backend.full(partition.num_states, none, partition.dtype)
     positions = np.array(sorted(set(sources)), partition.dtype)
-    parents[run.to_device(partition.state(positions).astype(partition.dtype))] = run.to_device(positions)
+    parents[backend.to_device(partition.state(positions).astype(partition.dtype))] = backend.to_device(positions)
     both_ways = 0 if shard.info.directed else 1
-    shape = run.to_device(
+    shape = backend.to_device(
         np.array([blocks.shape.segment_bits, both_ways, partition.stride, partition.multiplier], np.int64)
     )
     own = slice(comm.rank * partition.stride, comm.rank * partition.stride + shard.num_owned)
     # The tails of slices have no vertices, and no edge leads there.
     dist = gather_states(shard, comm, distances)
-    sweep_nearer[run](0, blocks.num_units, *blocks.edges, weights, shape, dist, parents)
+    sweep_nearer[backend](0, blocks.num_units, *blocks.edges, weights, shape, dist, parents)
     comm.allreduce(parents, "min")
     is_reached = distances != unreached_of(distances.dtype)
     unexplained = comm.sum(int((is_reached & (parents[own] == none)).sum()))[0]
     while unexplained:
         hops = (parents != none).astype(np.uint8)
-        sweep_equal[run](0, blocks.num_units, *blocks.edges, weights, shape, dist, hops, parents)
+        sweep_equal[backend](0, blocks.num_units, *blocks.edges, weights, shape, dist, hops, parents)
         comm.allreduce(parents, "min")
         left = comm.sum(int((is_reached & (parents[own] == none)).sum()))[0]
         assert left < unexplained, "a distance that no edge explains"
@@ -67,7 +67,7 @@ VARIANT = Variant(
     needs=(EDGE_BLOCKS,),
     # Counted with the search: the memory pool keeps what that has freed.
     bytes=lambda sizes: 0,
-    run=lambda shard, comm, sources, distances, all_distances: find_predecessors_by_sweep(
+    loop=lambda shard, comm, sources, distances, all_distances: find_predecessors_by_sweep(
         shard, comm, sources, distances
     ),
 )

@@ -74,7 +74,7 @@ AfterRound = Callable[[int, int, Array, Array], None]
 
 
 def boruvka(
-    run: Backend,
+    backend: Backend,
     work: WorkList,
     num_trees: int,
     agree: Agree | None = None,
@@ -101,17 +101,17 @@ def boruvka(
     num_trees
         The number of trees at the end.
     """
-    taken = run.xp.empty(num_trees, np.int64)
+    taken = backend.xp.empty(num_trees, np.int64)
     num_taken = 0
     tables: list[Array] = []
     while more(len(work)):
-        best, above = _best_edges(run, work, num_trees)
+        best, above = _best_edges(backend, work, num_trees)
         if agree is not None:
             best, above = agree(best, above)
-        remove_cycles[run](0, num_trees, above)
-        joined, rest = join_and_renumber(run, above, work)
+        remove_cycles[backend](0, num_trees, above)
+        joined, rest = join_and_renumber(backend, above, work)
         mask = EDGE_MASK if work.edges is None else -1
-        take_edges[run](0, num_trees, above, best, joined.numbers, 0, mask, taken[num_taken:])
+        take_edges[backend](0, num_trees, above, best, joined.numbers, 0, mask, taken[num_taken:])
         after_round(num_trees, len(work), joined.labels, best)
         tables.append(joined.labels)
         num_taken += num_trees - joined.num_trees
@@ -120,46 +120,46 @@ def boruvka(
     # From the last round back: each step is as long as its round had trees.
     tree_of = tables.pop() if tables else None
     while tables:
-        tree_of = translated(run, tables.pop(), tree_of)
+        tree_of = translated(backend, tables.pop(), tree_of)
     return taken[:num_taken], tree_of, num_trees
 
 
-def _best_edges(run: Backend, work: WorkList, num_trees: int) -> tuple[Array, Array]:
+def _best_edges(backend: Backend, work: WorkList, num_trees: int) -> tuple[Array, Array]:
     """Return the name of every tree's lightest edge, TOP where none leaves it, and the tree it leads to."""
-    xp = run.xp
+    xp = backend.xp
     dtype = work.ends.dtype
     best = xp.full(num_trees, TOP, np.int64)
-    find_lightest[run](0, len(work), work.ends, work.keys, best)
+    find_lightest[backend](0, len(work), work.ends, work.keys, best)
     names = work.keys
     if work.edges is not None:
         # The weight fills the word: first the least weight, then the first edge of that weight.
         min_key = best
         best = xp.full(num_trees, TOP, np.int64)
         names = work.edges
-        find_first[run](0, len(work), work.ends, work.keys, work.edges, min_key, best)
+        find_first[backend](0, len(work), work.ends, work.keys, work.edges, min_key, best)
     above = xp.arange(num_trees, dtype=dtype)
-    hook[run](0, len(work), work.ends, names, best, above)
+    hook[backend](0, len(work), work.ends, names, best, above)
     return best, above
 
 
-def join_and_renumber(run: Backend, above: Array, work: WorkList | None = None) -> tuple[Joined, WorkList]:
+def join_and_renumber(backend: Backend, above: Array, work: WorkList | None = None) -> tuple[Joined, WorkList]:
     """Compress paths, number the roots in their order, and contract the list by these numbers."""
-    xp = run.xp
+    xp = backend.xp
     dtype = above.dtype
     size = len(above)
-    work = work or WorkList.empty(run, 0, dtype, wide=False)
-    rest = WorkList.empty(run, len(work), dtype, wide=work.edges is not None)
+    work = work or WorkList.empty(backend, 0, dtype, wide=False)
+    rest = WorkList.empty(backend, len(work), dtype, wide=work.edges is not None)
     labels = xp.empty(size, dtype)
     numbers = xp.zeros(size + 1, dtype)
     while True:
         counters = xp.zeros(3, np.int64)
-        join[run](0, size, above, numbers[1:], counters)
+        join[backend](0, size, above, numbers[1:], counters)
         xp.cumsum(numbers[1:], dtype=dtype, out=numbers[1:])
-        renumber[run](0, size, size, above, numbers, counters, labels)
-        contract[run](
+        renumber[backend](0, size, size, above, numbers, counters, labels)
+        contract[backend](
             0, len(work), work.ends, work.keys, work.edges, labels, counters, rest.ends, rest.keys, rest.edges
         )
-        num_short, length, num_trees = run.to_host(counters).tolist()
+        num_short, length, num_trees = backend.to_host(counters).tolist()
         # A long path to the root takes several launches, each of which makes it many times shorter.
         if not num_short:
             return Joined(labels, numbers, num_trees), rest.first(length)

@@ -71,41 +71,41 @@ class _Forest:
         self.shard = shard
         self.comm = comm
         self.trace = trace
-        self.run = shard.backend
+        self.backend = shard.backend
         self.weights = weights
         self.persistent: PersistentBackend | None = None
         if is_persistent:
-            assert isinstance(self.run, PersistentBackend), "the variant applies to no other"
-            self.persistent = self.run
+            assert isinstance(self.backend, PersistentBackend), "the variant applies to no other"
+            self.persistent = self.backend
 
     def take_lightest_arcs(self) -> Array:
         """Add every vertex's lightest edge to the forest; return the arcs of this rank's vertices."""
-        xp = self.run.xp
-        run = self.run
+        xp = self.backend.xp
+        backend = self.backend
         rows = self.shard.rows
         num_owned = self.shard.num_owned
         base = self.comm.rank * self.shard.partition.stride
         own = xp.empty(num_owned, self.shard.partition.dtype)
         arcs = xp.empty(num_owned, np.int64)
         of_rows = (rows.indptr, rows.targets, self.weights)
-        lightest_arcs[run](0, num_owned, *of_rows, base, LIGHTEST_BLOCK_ROW, own, arcs)
+        lightest_arcs[backend](0, num_owned, *of_rows, base, LIGHTEST_BLOCK_ROW, own, arcs)
         hubs = long_rows(self.shard, LIGHTEST_BLOCK_ROW - 1)
         runs = max(-(-hubs // RUN), min(hubs, RUNS))
-        lightest_arcs_of_hubs[run](0, runs, hubs, runs, *of_rows, LIGHTEST_BLOCK_ROW, own, arcs)
+        lightest_arcs_of_hubs[backend](0, runs, hubs, runs, *of_rows, LIGHTEST_BLOCK_ROW, own, arcs)
         if self.comm.size == 1 and self.persistent is not None:
             taken, self.labels, self.num_trees = join_vertices_persistent(self.persistent, own, arcs)
             self.trace.superstep("rows", num_owned, len(rows.targets))
             return taken
         above = gather_states(self.shard, self.comm, own)
-        remove_cycles[run](0, len(above), above)
-        joined, _ = join_and_renumber(run, above)
+        remove_cycles[backend](0, len(above), above)
+        joined, _ = join_and_renumber(backend, above)
         self.labels = joined.labels
         self.num_trees = joined.num_trees
         # Every own vertex but the roots takes an edge.
         roots = joined.numbers[base : base + num_owned + 1] if self.comm.size > 1 else joined.numbers
         taken = xp.empty(num_owned, np.int64)
         own = above[base : base + num_owned]
-        take_edges[run](0, num_owned, own, arcs, roots, base, -1, taken)
+        take_edges[backend](0, num_owned, own, arcs, roots, base, -1, taken)
         self.trace.superstep("rows", self.shard.partition.num_positions, len(rows.targets))
         num_roots = self.num_trees if self.comm.size == 1 else int(roots[-1] - roots[0])
         return taken[: num_owned - num_roots]
@@ -123,22 +123,22 @@ class _Forest:
         max_key = int(np.partition(sample.keys, rank)[rank])
         lightest = own.between(self.labels, MIN_KEY, max_key, sample.capacity(rank + 1))
         taken, tree_of, num_trees = self.join(lightest, self.num_trees)
-        labels = self.labels if tree_of is None else translated(self.run, self.labels, tree_of)
+        labels = self.labels if tree_of is None else translated(self.backend, self.labels, tree_of)
         # Few edges are left; a scan of all finds them: most have both ends in one tree.
         heavy = own.between(labels, max_key + 1, TOP, own.sample(labels).capacity(), own.giant(labels))
         rest, _, _ = self.join(heavy, num_trees, last=True)
         self.trace.superstep("shrink", self.num_trees, own.num_edges, light=len(lightest), heavy=len(heavy))
-        return self.run.xp.concatenate([taken, rest])
+        return self.backend.xp.concatenate([taken, rest])
 
     def join(self, work: WorkList, num_trees: int, last: bool = False) -> tuple[Array, Array | None, int]:
         """Join trees over edges of this rank, in one launch where possible: as boruvka()."""
         if self.persistent is not None and len(work):
             return boruvka_persistent(self.persistent, work, num_trees, last)
-        return boruvka(self.run, work, num_trees)
+        return boruvka(self.backend, work, num_trees)
 
     def merge(self, own: OwnEdges, edges: Array) -> Array:
         """Return those of the edges that are in the forest of all ranks' edges."""
-        xp = self.run.xp
+        xp = self.backend.xp
         partition = self.shard.partition
         edges = xp.sort(edges)
         rows, arcs = own.arcs(edges)
@@ -162,13 +162,13 @@ class _Forest:
         def note(num_trees: int, num_edges: int, *_: Array) -> None:
             self.trace.superstep("merge", num_trees, num_edges)
 
-        taken = boruvka(self.run, work, self.num_trees, agree, more, note)[0]
+        taken = boruvka(self.backend, work, self.num_trees, agree, more, note)[0]
         return edges[taken[taken != TOP]]
 
     def _agree(self, columns: list[Array], own: Array, is_best: Array, above: Array) -> tuple[Array, Array]:
         """Return each tree's best edge, TOP where it is another rank's, and the tree that it leads to."""
-        xp = self.run.xp
-        own = self.run.xp.where(is_best, own, 0)
+        xp = self.backend.xp
+        own = self.backend.xp.where(is_best, own, 0)
         for column in columns:
             word = xp.where(is_best, column[own], TOP) if len(column) else xp.full(len(own), TOP)
             is_best = is_best & (word == self.comm.allreduce(word.copy(), "min"))
@@ -205,12 +205,12 @@ PERSISTENT = Variant(
     when="on GPUs, all rounds of a GPU by itself in one launch",
     applies=lambda setting: setting.layout == "rows" and setting.has_persistent_kernels,
     bytes=forest_bytes,
-    run=partial(msf, is_persistent=True),
+    loop=partial(msf, is_persistent=True),
 )
 VARIANT = Variant(
     "spanning_forest.boruvka",
     when="on any ranks, a launch for each step",
     applies=lambda setting: setting.layout == "rows",
     bytes=forest_bytes,
-    run=msf,
+    loop=msf,
 )

@@ -43,5 +43,5 @@ VARIANT = Variant(
     when="on one CPU rank, if all weights are equal",
     applies=lambda setting: setting.is_one_cpu and setting.has_equal_weights,
     bytes=forest_bytes,
-    run=take_forest,
+    loop=take_forest,
 )

@@ -64,12 +64,12 @@ class OwnEdges:
         xp = shard.backend.xp
         partition = shard.partition
         self.shard = shard
-        self.run = shard.backend
+        self.backend = shard.backend
         self.weights = weights
         self.base = shard.rank * partition.stride
         self.uppers = xp.empty(shard.num_owned, np.int64)
         self.offsets = xp.zeros(shard.num_owned + 1, np.int64)
-        find_uppers[self.run](
+        find_uppers[self.backend](
             0, shard.num_owned, shard.rows.indptr, shard.rows.targets,
             self.base, partition.stride, partition.multiplier, self.uppers, self.offsets[1:],
         )  # fmt: skip
@@ -81,21 +81,21 @@ class OwnEdges:
 
     def arcs(self, edges: Array) -> tuple[Array, Array]:
         """Return the rows and the arcs of edges."""
-        rows = self.run.xp.empty(len(edges), np.int64)
-        arcs = self.run.xp.empty(len(edges), np.int64)
-        find_arcs[self.run](0, len(edges), edges, self.offsets, self.shard.num_owned, self.uppers, rows, arcs)
+        rows = self.backend.xp.empty(len(edges), np.int64)
+        arcs = self.backend.xp.empty(len(edges), np.int64)
+        find_arcs[self.backend](0, len(edges), edges, self.offsets, self.shard.num_owned, self.uppers, rows, arcs)
         return rows, arcs
 
     def sample(self, labels: Array) -> Sample:
         """Sample a few edges."""
         step = max(self.num_edges // SAMPLES, 1)
         count = -(-self.num_edges // step)
-        keys = self.run.xp.empty(count, np.int64)
-        sample_edges[self.run](
+        keys = self.backend.xp.empty(count, np.int64)
+        sample_edges[self.backend](
             0, count, step, not self.wide, self.offsets, self.shard.num_owned, self.uppers,
             self.shard.rows.targets, self.weights, labels, self.base, keys,
         )  # fmt: skip
-        found = self.run.to_host(keys)
+        found = self.backend.to_host(keys)
         return Sample(found[found != TOP], step)
 
     def between(
@@ -115,10 +115,10 @@ class OwnEdges:
         capacity = min(capacity, self.num_edges)
         bits, tree = inside or (None, -1)
         while True:
-            work = WorkList.empty(self.run, capacity, labels.dtype, self.wide)
-            counters = self.run.xp.zeros(1, np.int64)
-            bounds = self.run.to_device(np.array([min_key, max_key, capacity, self.shard.num_owned, tree]))
-            list_edges[self.run](
+            work = WorkList.empty(self.backend, capacity, labels.dtype, self.wide)
+            counters = self.backend.xp.zeros(1, np.int64)
+            bounds = self.backend.to_device(np.array([min_key, max_key, capacity, self.shard.num_owned, tree]))
+            list_edges[self.backend](
                 0, self.num_edges, self.offsets, self.uppers, self.shard.rows.targets, self.weights, labels, self.base,
                 bits, bounds, counters, work.ends, work.keys, work.edges,
             )  # fmt: skip
@@ -130,8 +130,8 @@ class OwnEdges:
     def giant(self, labels: Array) -> Inside:
         """Return the states in the tree of the first one, a hub: the largest tree, where one has most states."""
         tree = int(labels[0])
-        bits = self.run.xp.empty(-(-len(labels) // 32), np.uint32)
-        mark_tree[self.run](0, len(bits), len(labels), labels, tree, bits)
+        bits = self.backend.xp.empty(-(-len(labels) // 32), np.uint32)
+        mark_tree[self.backend](0, len(bits), len(labels), labels, tree, bits)
         return bits, tree
 
 

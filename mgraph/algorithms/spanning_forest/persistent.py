@@ -14,47 +14,47 @@ from mgraph.errors import CommAborted
 from mgraph.types import Array
 
 
-def join_vertices_persistent(run: PersistentBackend, above: Array, arcs: Array) -> tuple[Array, Array, int]:
+def join_vertices_persistent(backend: PersistentBackend, above: Array, arcs: Array) -> tuple[Array, Array, int]:
     """Join vertices, each hooked to the one that its arc leads to.
 
     Return the arcs taken, the tree of every vertex, and the number of trees.
     """
-    xp = run.xp
+    xp = backend.xp
     size = len(above)
     numbers, labels = (xp.empty(size, above.dtype) for _ in range(2))
     taken = xp.empty(size, np.int64)
     counters = xp.zeros(COUNTERS.total, np.int64)
-    join_vertices[run](0, size, run.abort_word, arcs, above, numbers, labels, taken, counters)
-    num_taken = _num_taken(run, counters) if size else 0
+    join_vertices[backend](0, size, backend.abort_word, arcs, above, numbers, labels, taken, counters)
+    num_taken = _num_taken(backend, counters) if size else 0
     return taken[:num_taken], labels, size - num_taken
 
 
 def boruvka_persistent(
-    run: PersistentBackend, work: WorkList, num_trees: int, last: bool = False
+    backend: PersistentBackend, work: WorkList, num_trees: int, last: bool = False
 ) -> tuple[Array, Array | None, int]:
     """Join trees 0 .. num_trees - 1 over the edges of a list, as boruvka() does; the list is lost.
 
     With `last`, the new numbers of the trees are not computed.
     """
-    xp = run.xp
+    xp = backend.xp
     dtype = work.ends.dtype
     wide = work.edges is not None
-    more = WorkList.empty(run, len(work), dtype, wide)
+    more = WorkList.empty(backend, len(work), dtype, wide)
     words = xp.empty((3 if wide else 2) * num_trees, np.int64)
     trees = xp.empty(3 * num_trees, dtype)
     tree_of = None if last else xp.empty(num_trees, dtype)
     counters = xp.zeros(COUNTERS.total, np.int64)
-    join_trees[run](
-        0, len(work), run.abort_word, num_trees, work.ends, work.keys, work.edges, more.ends, more.keys, more.edges,
+    join_trees[backend](
+        0, len(work), backend.abort_word, num_trees, work.ends, work.keys, work.edges, more.ends, more.keys, more.edges,
         words, trees, tree_of, counters,
     )  # fmt: skip
-    num_taken = _num_taken(run, counters)
+    num_taken = _num_taken(backend, counters)
     return words[-num_trees:][:num_taken], tree_of, num_trees - num_taken
 
 
-def _num_taken(run: PersistentBackend, counters: Array) -> int:
+def _num_taken(backend: PersistentBackend, counters: Array) -> int:
     """Wait for the launch; return the number of edges taken."""
-    words = run.to_host(counters)
+    words = backend.to_host(counters)
     if not words[COUNTERS["done"]]:
         raise CommAborted("the forest was aborted at a grid barrier")
     return int(words[COUNTERS["taken"]])

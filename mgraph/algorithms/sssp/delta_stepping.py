@@ -62,14 +62,14 @@ def sssp_delta_stepping(
     With `until`, only up to the bucket of the farthest of these positions.
     """
     assert comm.size == 1, "a bucket is settled when this rank has nothing near"
-    run = shard.backend
-    dist = run.full(shard.num_owned, unreached_of(dtype), dtype)
-    dist[run.to_device(own_states(shard.partition, comm.rank, sources))] = 0
+    backend = shard.backend
+    dist = backend.full(shard.num_owned, unreached_of(dtype), dtype)
+    dist[backend.to_device(own_states(shard.partition, comm.rank, sources))] = 0
     search = BucketSearch(
         shard, trace, dist, cutoff, default_delta(shard, dtype, mean_weight=typical_weight(shard, comm))
     )
     search.begin(0, 0)
-    targets = run.to_device(own_states(shard.partition, comm.rank, until).astype(np.int64))
+    targets = backend.to_device(own_states(shard.partition, comm.rank, until).astype(np.int64))
     while True:
         while search.near_size:
             search.push()
@@ -85,11 +85,11 @@ class BucketSearch:
 
     def __init__(self, shard: Shard, trace: Trace, dist: Array, cutoff: float | int | None, delta: float | int) -> None:
         assert shard.weight_sorted_rows is not None, "the caller has built them"
-        run = shard.backend
+        backend = shard.backend
         n = shard.num_owned
         partition = shard.partition
-        xp = run.xp
-        self.run = run
+        xp = backend.xp
+        self.backend = backend
         self.trace = trace
         self.n = n
         self.first_delta = delta
@@ -118,39 +118,39 @@ class BucketSearch:
 
     def waiting(self) -> Array:
         """Return the reached vertices that are not settled, between two buckets."""
-        bounds = self.run.to_device(np.array([self.settled, self.top], self.dist.dtype))
+        bounds = self.backend.to_device(np.array([self.settled, self.top], self.dist.dtype))
         return self.found[: self._list_from(bounds, self.found)]
 
     def has_settled(self, targets: Array) -> bool:
         """Return whether there are targets, and all are settled with this bucket."""
-        return len(targets) > 0 and are_settled(self.run, self.dist, targets, self.bound)
+        return len(targets) > 0 and are_settled(self.backend, self.dist, targets, self.bound)
 
     def _list_from(self, bounds: Array, vertices: Array) -> int:
         """List the vertices between two bounds; return how many there are."""
         self.counters[:] = 0
-        scan_distances[self.run](0, self.n, self.dist, bounds, vertices, self.lowest, self.counters)
+        scan_distances[self.backend](0, self.n, self.dist, bounds, vertices, self.lowest, self.counters)
         return int(self.counters[0])
 
     def push(self) -> None:
         """Relax the light arcs out of near; near is then the vertices that this lowered below the bound."""
-        run = self.run
+        backend = self.backend
         rows = self.rows
         size = self.near_size
         self.counters[:] = 0
-        relax_light[run](
+        relax_light[backend](
             0, size, self.near, rows.indptr, rows.targets, rows.weights, self.scale, self.bounds, self.dist,
             self.marked, self.found, self.counters,
         )  # fmt: skip
         self.near, self.found = self.found, self.near
-        self.near_size, arcs, lengths = run.to_host(self.counters).tolist()
-        clear_marks[run](0, self.near_size, self.near, self.marked)
+        self.near_size, arcs, lengths = backend.to_host(self.counters).tolist()
+        clear_marks[backend](0, self.near_size, self.near, self.marked)
         self.bucket_row_arcs += lengths
         self.bucket_arcs += arcs
         self.trace.superstep("push", size, arcs)
 
     def settle(self) -> bool:
         """Raise the bound, relax the bucket's remainder, and find near vertices; False if none is left."""
-        low = self.run.to_host(self.lowest)[0].item()
+        low = self.backend.to_host(self.lowest)[0].item()
         if self.bound == self.top or (low == self.top and not self.bucket_row_arcs):
             return False
         arcs = len(self.rows.targets)
@@ -172,43 +172,43 @@ class BucketSearch:
         return True
 
     def _pull(self) -> None:
-        run = self.run
+        backend = self.backend
         rows = self.rows
-        pull_distances[run](
+        pull_distances[backend](
             0, self.n, rows.indptr, rows.targets, rows.weights, self.scale, self.bounds, self.dist, self.near,
             self.lowest, self.counters,
         )  # fmt: skip
-        self.near_size, arcs, settled = run.to_host(self.counters).tolist()
+        self.near_size, arcs, settled = backend.to_host(self.counters).tolist()
         self.settled_row_arcs += settled
         self.trace.superstep("pull", self.near_size, arcs)
 
     def _push_heavy(self) -> None:
-        run = self.run
+        backend = self.backend
         rows = self.rows
-        list_settled[run](
+        list_settled[backend](
             0, self.n, rows.indptr, self.dist, self.bounds, self.marked, self.bucket, self.near, self.lowest,
             self.counters,
         )  # fmt: skip
-        num_near, size, settled = run.to_host(self.counters).tolist()
+        num_near, size, settled = backend.to_host(self.counters).tolist()
         self.settled_row_arcs += settled
-        begins = run.xp.empty(size, np.int64)
-        offsets = run.xp.zeros(size + 1, np.int64)
-        measure_heavy[run](
+        begins = backend.xp.empty(size, np.int64)
+        offsets = backend.xp.zeros(size + 1, np.int64)
+        measure_heavy[backend](
             0, size, self.bucket, rows.indptr, rows.weights, self.dist, self.bounds, self.scale, begins, offsets[1:]
         )
-        run.xp.cumsum(offsets[1:], out=offsets[1:])
+        backend.xp.cumsum(offsets[1:], out=offsets[1:])
         arcs = int(offsets[-1])
         self.counters[:] = 0
-        relax_frontier[run](
+        relax_frontier[backend](
             0, arcs, self.bucket, size, offsets, begins, rows.targets, rows.weights, self.bounds, self.dist,
             self.marked, self.found, self.counters,
         )  # fmt: skip
         num_found = int(self.counters[0])
-        clear_marks[run](0, num_near, self.near, self.marked)
-        clear_marks[run](0, num_found, self.found, self.marked)
+        clear_marks[backend](0, num_near, self.near, self.marked)
+        clear_marks[backend](0, num_found, self.found, self.marked)
         self.counters[0] = num_near
         # Far is not kept: in_far and far are not read.
-        split_found[run](
+        split_found[backend](
             0, num_found, self.found, self.dist, self.bounds, 0, self.marked, self.near, self.bucket, self.lowest,
             self.counters,
         )  # fmt: skip
@@ -224,9 +224,10 @@ class BucketSearch:
         is_past_all = is_unbounded or (dtype.kind == "f" and bound > float(np.finfo(dtype).max))
         self.settled, self.bound = self.bound, self.top if is_past_all else min(bound, self.top)
         pull_limit = self.top if is_unbounded else self.settled
-        self.bounds = self.run.to_device(np.array([self.settled, self.bound, self.cutoff, begin, pull_limit], dtype))
+        bounds = np.array([self.settled, self.bound, self.cutoff, begin, pull_limit], dtype)
+        self.bounds = self.backend.to_device(bounds)
         # In the state's width, as in the kernels.
-        self.bound = self.run.to_host(self.bounds)[1].item()
+        self.bound = self.backend.to_host(self.bounds)[1].item()
 
 
 VARIANT = Variant(
@@ -235,6 +236,6 @@ VARIANT = Variant(
     applies=lambda setting: setting.layout == "rows" and setting.num_ranks == 1 and setting.has_heavy_arcs,
     needs=(WEIGHT_SORTED_ROWS,),
     bytes=step_bytes,
-    run=sssp_delta_stepping,
+    loop=sssp_delta_stepping,
     stops=True,
 )

@@ -63,6 +63,6 @@ VARIANT = Variant(
     applies=partial(searches_on_host, "sssp"),
     needs=(HOST_COPY,),
     bytes=_bytes,
-    run=sssp_on_host,
+    loop=sssp_on_host,
     stops=True,
 )

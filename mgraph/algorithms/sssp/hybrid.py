@@ -195,6 +195,6 @@ VARIANT = Variant(
     applies=lambda setting: setting.is_one_cpu,
     wants=(WEIGHT_SORTED_ROWS,),
     bytes=_bytes,
-    run=sssp_hybrid,
+    loop=sssp_hybrid,
     stops=True,
 )

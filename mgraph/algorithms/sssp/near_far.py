@@ -84,9 +84,9 @@ def sssp(
     return Traversal(own, None)
 
 
-def are_settled(run: Backend, distances: Array, targets: Array, bound: float | int) -> bool:
+def are_settled(backend: Backend, distances: Array, targets: Array, bound: float | int) -> bool:
     """Return whether the distances of all targets are below a bound, below which all is settled."""
-    return bool((run.to_host(distances[targets]) < bound).all())
+    return bool((backend.to_host(distances[targets]) < bound).all())
 
 
 def drop_unsettled(distances: Array, bound: float | int) -> None:
@@ -158,11 +158,11 @@ class _Search:
         self.shard = shard
         self.comm = comm
         self.checkpoints = checkpoints
-        self.run = shard.backend
+        self.backend = shard.backend
         self.base = comm.rank * partition.stride
         self.top = unreached_of(dtype)
         self.cutoff = self.top if cutoff is None else cutoff
-        self.dist = self.run.full(partition.num_states, self.top, dtype)
+        self.dist = self.backend.full(partition.num_states, self.top, dtype)
         self._set_bounds(0, 0)
         self.num_near = 0
         self.marked = xp.zeros(partition.num_states // 32, np.uint32)
@@ -181,7 +181,7 @@ class _Search:
         self.counters = xp.zeros(2, np.int64)
         self.stops = len(until) > 0
         self.is_done = False
-        self.targets = self.run.to_device(own_states(partition, comm.rank, until).astype(np.int64))
+        self.targets = self.backend.to_device(own_states(partition, comm.rank, until).astype(np.int64))
 
     def _go_on_from(self, state: SearchState) -> None:
         """Begin with the distances of a checkpoint: far is what is not below its bound."""
@@ -198,25 +198,25 @@ class _Search:
 
     def relax(self) -> int:
         """Relax every arc out of near, queue the lowered vertices; return this rank's arcs."""
-        run = self.run
+        backend = self.backend
         shard = self.shard
         bounds = self.bounds
         near_size = self.near_size
-        offsets = run.xp.zeros(near_size + 1, np.int64)
-        begins = run.xp.empty(near_size, np.int64)
-        measure_rows[run](0, near_size, self.near, shard.rows.indptr, self.base, begins, offsets[1:])
-        run.xp.cumsum(offsets[1:], out=offsets[1:])
-        counters = run.xp.zeros(1, np.int64)
+        offsets = backend.xp.zeros(near_size + 1, np.int64)
+        begins = backend.xp.empty(near_size, np.int64)
+        measure_rows[backend](0, near_size, self.near, shard.rows.indptr, self.base, begins, offsets[1:])
+        backend.xp.cumsum(offsets[1:], out=offsets[1:])
+        counters = backend.xp.zeros(1, np.int64)
         arcs = int(offsets[-1])
-        relax_frontier[run](
+        relax_frontier[backend](
             0, arcs, self.near, near_size, offsets, begins, shard.rows.targets, shard.rows.weights,
             bounds, self.dist, self.marked, self.found, counters,
         )  # fmt: skip
         found = self.found[: int(counters[0])]
         own = self._send_to_owners(found, counters) if self.comm.size > 1 else found
-        clear_marks[run](0, int(counters[0]), self.found, self.marked)
+        clear_marks[backend](0, int(counters[0]), self.found, self.marked)
         self.counters[0] = 0
-        split_found[run](
+        split_found[backend](
             0, len(own), own, self.dist, bounds, int(self.keeps_far), self.in_far, self.near, self.far, self.lowest,
             self.counters,
         )  # fmt: skip
@@ -228,10 +228,10 @@ class _Search:
 
         Return whether any rank had a vertex in far, and not all targets are below the bound, where all is settled.
         """
-        run = self.run
+        backend = self.backend
         own = (self.base, self.base + self.shard.num_owned)
-        settled = self.stops and are_settled(run, self.dist, self.targets, self.bound)
-        words = np.array([run.to_host(self.lowest)[0], settled], self.dist.dtype)
+        settled = self.stops and are_settled(backend, self.dist, self.targets, self.bound)
+        words = np.array([backend.to_host(self.lowest)[0], settled], self.dist.dtype)
         lowest, is_done = self.comm.allreduce(words, "min").tolist()
         self.is_done = bool(is_done)
         if lowest == self.top or self.is_done:
@@ -246,31 +246,31 @@ class _Search:
         self.counters[:] = 0
         self.lowest[:] = self.top
         if self.keeps_far:
-            split_far[run](
+            split_far[backend](
                 0, self.far_size, self.far, self.dist, self.bounds, self.in_far, self.near, self.next_far, self.lowest,
                 self.counters,
             )  # fmt: skip
             self.far, self.next_far = self.next_far, self.far
         else:
-            scan_distances[run](*own, self.dist, self.bounds, self.near, self.lowest, self.counters)
+            scan_distances[backend](*own, self.dist, self.bounds, self.near, self.lowest, self.counters)
         self._count()
         return True
 
     def _send_to_owners(self, found: Array, counters: Array) -> Array:
         """Send lowered distances to their owners; return the own vertices, lowered here or received."""
         own, (states, values) = send_to_owners(self.shard, self.comm, found, self.dist)
-        merge_distances[self.run](0, len(states), states, values, self.dist, self.marked, self.found, counters)
-        return self.run.xp.concatenate([own, self.found[len(found) : int(counters[0])]])
+        merge_distances[self.backend](0, len(states), states, values, self.dist, self.marked, self.found, counters)
+        return self.backend.xp.concatenate([own, self.found[len(found) : int(counters[0])]])
 
     def _count(self) -> None:
         """Read the lengths of the queues."""
-        self.near_size, self.far_size = self.run.to_host(self.counters).tolist()
+        self.near_size, self.far_size = self.backend.to_host(self.counters).tolist()
         self.num_near, self.is_due = self.comm.sum(self.near_size, self.checkpoints.is_due())
 
     def _set_bounds(self, settled: float | int, bound: float | int) -> None:
         """Write new bounds for the kernels: below what all is settled, and below what is near."""
         dtype = self.dist.dtype
-        self.bounds = self.run.to_device(np.array([settled, bound, self.cutoff], dtype))
+        self.bounds = self.backend.to_device(np.array([settled, bound, self.cutoff], dtype))
         self.settled = settled
         # In the state's width, as in the kernels.
         self.bound = dtype.type(bound).item()
@@ -292,7 +292,7 @@ VARIANT = Variant(
     when="on any ranks, the host starting each round",
     applies=lambda setting: setting.layout == "rows",
     bytes=step_bytes,
-    run=sssp,
+    loop=sssp,
     stops=True,
     keeps_checkpoints=True,
 )

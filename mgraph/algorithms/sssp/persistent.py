@@ -68,15 +68,15 @@ def sssp_persistent(
     Return None where it turns out that the host is faster. With one position `until`, only up to its bucket.
     """
     assert comm.size == 1, "one rank alone runs in one launch"
-    run = shard.backend
+    backend = shard.backend
     if not shard.num_owned:
-        return Traversal(run.xp.empty(0, dtype), None)
+        return Traversal(backend.xp.empty(0, dtype), None)
     search = _prepare_search(shard, dtype, shard.weight_sorted_rows is not None)
     is_trial = "sssp" not in shard.faster_on_host and not until and cutoff in (None, search.end)
     for max_rounds in [TRIAL_ROUNDS] * is_trial + [ALL_ROUNDS]:
         search.on_host[0] = 0
-        dist, *_ = search.launch(run.to_device(search.counters(sources, cutoff, until, max_rounds)))
-        run.synchronize()
+        dist, *_ = search.launch(backend.to_device(search.counters(sources, cutoff, until, max_rounds)))
+        backend.synchronize()
         done, num_records, started, _ = search.on_host[: len(REPORT)].tolist()
         if not done:
             raise CommAborted("the search was aborted at a grid barrier")
@@ -86,7 +86,7 @@ def sssp_persistent(
             if until:
                 drop_unsettled(dist, search.settled)
             return Traversal(dist, None)
-        num_settled = total(run, dist < search.settled)
+        num_settled = total(backend, dist < search.settled)
         if try_gpu(shard, "sssp", int(records[-1]) - started, num_settled, float(search.settled)):
             return None  # from now on another variant applies
         del dist
@@ -101,8 +101,8 @@ class _Search:
     """
 
     def __init__(self, shard: Shard, dtype: np.dtype) -> None:
-        run = shard.backend
-        assert isinstance(run, PersistentBackend), "the variant applies to no other"
+        backend = shard.backend
+        assert isinstance(backend, PersistentBackend), "the variant applies to no other"
         num = shard.num_owned
         info = shard.info
         has_hubs = info.order == "degree"
@@ -120,16 +120,16 @@ class _Search:
             scale=word_of(class_scale(info), np.dtype(np.float64)),
             long_rows=long_rows(shard, PIECE_ARCS),
         )
-        costs = sssp_costs(require_rates(run), num, dtype.itemsize)
+        costs = sssp_costs(require_rates(backend), num, dtype.itemsize)
         self._dtype = dtype
         self.end = end_of(info, dtype)
         self._shared = np.zeros(COUNTERS["sources"], np.int64)
         self._shared[: len(parameters) + len(costs)] = (*parameters, *costs)
-        words, self.on_host = run.host_words(len(REPORT) + RECORD_WORDS * MAX_RECORDS)
+        words, self.on_host = backend.host_words(len(REPORT) + RECORD_WORDS * MAX_RECORDS)
         vertex = rows.targets.dtype
         bits, queues, tags, log = work_lengths(num, len(rows.targets), weight_sorted=weight_sorted)
-        self.launch = run.prepared(
-            find_distances_by_weight if weight_sorted else find_distances, 0, num, run.abort_word,
+        self.launch = backend.prepared(
+            find_distances_by_weight if weight_sorted else find_distances, 0, num, backend.abort_word,
             rows.indptr, rows.targets, rows.weights, Allocated(num, dtype), Allocated(bits, np.dtype(np.uint32)),
             Allocated(queues, vertex), Allocated(tags, np.dtype(np.uint32)), Bound(np.dtype(np.int64)),
             Allocated(log, np.dtype(np.int64)), words,
@@ -191,6 +191,6 @@ VARIANT = Variant(
     needs=(DEVICE_RATES,),
     wants=(WEIGHT_SORTED_ROWS,),
     bytes=_bytes,
-    run=sssp_persistent,
+    loop=sssp_persistent,
     stops=True,
 )

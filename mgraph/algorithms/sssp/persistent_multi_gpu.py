@@ -188,7 +188,7 @@ VARIANT = Variant(
     needs=(PEER_BUFFERS,),
     wants=(WEIGHT_SORTED_ROWS,),
     bytes=_bytes,
-    run=sssp_multi_gpu,
+    loop=sssp_multi_gpu,
     takes_user_ids=True,
     stops=True,
 )

@@ -38,29 +38,29 @@ def sssp_sweep(
     cutoff: float | int | None = None,
 ) -> Traversal:
     """Find distances in `dtype` from positions `sources`; predecessors are found afterwards."""
-    run = shard.backend
+    backend = shard.backend
     partition = shard.partition
     blocks = require_blocks(shard, comm, dtype)
     top = unreached_of(dtype)
-    dist = run.full(blocks.padded(partition.num_states), top, dtype)
+    dist = backend.full(blocks.padded(partition.num_states), top, dtype)
     own = slice(comm.rank * partition.stride, comm.rank * partition.stride + shard.num_owned)
     state = trace.checkpoints.found
     reduced = dist[: partition.num_states]
     if state is None:
         states = np.array([partition.state(p) for p in set(sources)], partition.dtype)
-        dist[run.to_device(states)] = 0
+        dist[backend.to_device(states)] = 0
     else:
         dist[own] = state.distances
         comm.allreduce(reduced, "min")
-    limit = run.to_device(np.array([top if cutoff is None else cutoff], dtype))
-    counters = run.xp.zeros(1, np.int64)
+    limit = backend.to_device(np.array([top if cutoff is None else cutoff], dtype))
+    counters = backend.xp.zeros(1, np.int64)
     both_ways = 0 if shard.info.directed else 1
     before = None
     improved = 1
     while improved:
-        before = run.snapshot(dist, before)
+        before = backend.snapshot(dist, before)
         counters[:] = 0
-        sweep_distances[run](
+        sweep_distances[backend](
             0, blocks.num_units, *blocks.edges, blocks.weights, blocks.shape.segment_bits, both_ways, limit,
             before, dist, counters,
         )  # fmt: skip
@@ -86,6 +86,6 @@ VARIANT = Variant(
     applies=lambda setting: setting.method == "sweep" or setting.layout == "compact",
     needs=(EDGE_BLOCKS,),
     bytes=lambda sizes: sweep_bytes(sizes, sizes.state, sizes.state),
-    run=sssp_sweep,
+    loop=sssp_sweep,
     keeps_checkpoints=True,
 )

@@ -78,17 +78,17 @@ class _Coloring:
         partition = shard.partition
         dtype = partition.dtype
         num_states = partition.num_states
-        run = shard.backend
-        xp = run.xp
+        backend = shard.backend
+        xp = backend.xp
         self.shard = shard
         self.comm = comm
         self.trace = trace
-        self.run = run
+        self.backend = backend
         self.base = base = comm.rank * partition.stride
-        self.numbering = run.to_device(_numbering(dtype, 0 if partition.cyclic else find_hub(shard, comm)))
+        self.numbering = backend.to_device(_numbering(dtype, 0 if partition.cyclic else find_hub(shard, comm)))
         # No vertex is settled by its color before the first pass. The first region may have the name of any vertex: one
         # that keeps the largest of all priorities as its color is reached by no other, and is settled rightly.
-        self.regions = run.full(num_states, none_of(dtype), dtype)
+        self.regions = backend.full(num_states, none_of(dtype), dtype)
         self.colors = xp.zeros(num_states, dtype)
         # Padding has its bits, and no arcs.
         self.live = xp.full(num_states // 32, 0xFFFFFFFF, np.uint32)
@@ -110,21 +110,21 @@ class _Coloring:
 
     def spread(self, method: str, rows: Rows) -> None:
         """Spread colors along rows until no arc lowers one."""
-        run = self.run
+        backend = self.backend
         comm = self.comm
-        paint[run](0, len(self.live), self.live, self.numbering, self.colors)
+        paint[backend](0, len(self.live), self.live, self.numbering, self.colors)
         frontier = self.listed
         unfollowed = len(self.listed)
         while True:
             before = self.colors[self.base :][: self.shard.num_owned].copy() if comm.size > 1 else None
-            counters = run.xp.zeros(1, np.int64)
+            counters = backend.xp.zeros(1, np.int64)
             arcs = self._push(rows, frontier, counters)
             unfollowed += arcs + ROUND_ARCS
             if unfollowed * FOLLOW_SHARE >= len(self.listed):
                 self._follow(counters)
                 unfollowed = 0
             found = self.found[: int(counters[0])].copy()
-            clear_marks[run](0, len(found), found, self.marked)
+            clear_marks[backend](0, len(found), found, self.marked)
             num_found = len(found)
             num_frontier = len(frontier)
             if comm.size > 1:
@@ -139,10 +139,10 @@ class _Coloring:
 
     def settle(self) -> None:
         """Take the vertices with the color of their region; colors are the regions of the others."""
-        settled = self.run.xp.empty_like(self.listed)
-        left = self.run.xp.empty_like(self.listed)
-        counters = self.run.xp.zeros(2, np.int64)
-        settle_colors[self.run](
+        settled = self.backend.xp.empty_like(self.listed)
+        left = self.backend.xp.empty_like(self.listed)
+        counters = self.backend.xp.zeros(2, np.int64)
+        settle_colors[self.backend](
             0, len(self.listed), self.listed, self.base, self.numbering, self.regions, self.colors, self.roots,
             left, settled, counters,
         )  # fmt: skip
@@ -152,14 +152,14 @@ class _Coloring:
 
     def _push(self, rows: Rows, frontier: Array, counters: Array) -> int:
         """Push the colors of the frontier along its arcs; return their number."""
-        run = self.run
+        backend = self.backend
         size = len(frontier)
-        offsets = run.xp.zeros(size + 1, np.int64)
-        begins = run.xp.empty(size, np.int64)
-        measure_rows[run](0, size, frontier, rows.indptr, self.base, begins, offsets[1:])
-        run.xp.cumsum(offsets[1:], out=offsets[1:])
+        offsets = backend.xp.zeros(size + 1, np.int64)
+        begins = backend.xp.empty(size, np.int64)
+        measure_rows[backend](0, size, frontier, rows.indptr, self.base, begins, offsets[1:])
+        backend.xp.cumsum(offsets[1:], out=offsets[1:])
         arcs = int(offsets[-1])
-        push_colors[run](
+        push_colors[backend](
             0, arcs, frontier, size, offsets, begins, rows.targets, self.live, self.regions, self.colors, self.marked,
             self.found, counters,
         )  # fmt: skip
@@ -167,7 +167,7 @@ class _Coloring:
 
     def _follow(self, counters: Array) -> None:
         """Lower the color of each live vertex to that of the vertex that it names."""
-        follow_colors[self.run](
+        follow_colors[self.backend](
             0, len(self.listed), self.listed, self.numbering, self.colors, self.marked, self.found, counters
         )
 
@@ -176,8 +176,8 @@ class _Coloring:
 
         `before` has the colors of the owned vertices before this round, `num_found` how many all ranks have lowered.
         """
-        run = self.run
-        xp = run.xp
+        backend = self.backend
+        xp = backend.xp
         comm = self.comm
         num = self.shard.num_owned
         counters = xp.zeros(1, np.int64)
@@ -185,22 +185,22 @@ class _Coloring:
         if num_found * LIST_SHARE < len(self.colors):
             values = self.colors[found]
             states, values = (xp.concatenate(comm.alltoallv([part] * comm.size)) for part in (found, values))
-            merge_colors[run](
+            merge_colors[backend](
                 0, len(states), states, values, self.base, num, self.colors, self.marked, frontier, counters
             )
             frontier = frontier[: int(counters[0])].copy()
-            clear_marks[run](0, len(frontier), frontier, self.marked)
+            clear_marks[backend](0, len(frontier), frontier, self.marked)
             return frontier
         comm.allreduce(self.colors, "min")
-        list_lowered[run](0, len(self.listed), self.listed, before, self.base, self.colors, frontier, counters)
+        list_lowered[backend](0, len(self.listed), self.listed, before, self.base, self.colors, frontier, counters)
         return frontier[: int(counters[0])].copy()
 
     def _trim_rows(self, rows: Rows) -> int:
         """Take vertices without arcs in their rows that count; return the arcs scanned."""
-        left = self.run.xp.empty_like(self.listed)
-        trimmed = self.run.xp.empty_like(self.listed)
-        counters = self.run.xp.zeros(3, np.int64)
-        trim[self.run](
+        left = self.backend.xp.empty_like(self.listed)
+        trimmed = self.backend.xp.empty_like(self.listed)
+        counters = self.backend.xp.zeros(3, np.int64)
+        trim[self.backend](
             0, len(self.listed), self.listed, self.base, rows.indptr, rows.targets, self.live, self.regions, left,
             trimmed, counters,
         )  # fmt: skip
@@ -208,8 +208,8 @@ class _Coloring:
 
     def _take(self, left: Array, taken: Array, counters: Array) -> int:
         """Keep those of this rank's live vertices that are left; return the arcs that the counters count."""
-        num_left, num_taken, *arcs = self.run.to_host(counters).tolist()
-        clear_marks[self.run](0, num_taken, taken, self.live)
+        num_left, num_taken, *arcs = self.backend.to_host(counters).tolist()
+        clear_marks[self.backend](0, num_taken, taken, self.live)
         self.listed = left[:num_left].copy()
         return sum(arcs)
 
@@ -247,5 +247,5 @@ VARIANT = Variant(
     applies=lambda setting: setting.layout == "rows",
     needs=(IN_ROWS,),
     bytes=_bytes,
-    run=find_strong_components,
+    loop=find_strong_components,
 )

@@ -115,5 +115,5 @@ VARIANT = Variant(
     when="on one rank without persistent kernels",
     applies=lambda setting: setting.is_one_cpu,
     bytes=_bytes,
-    run=find_strong_components,
+    loop=find_strong_components,
 )

@@ -18,7 +18,7 @@ from zoo import CASES, random_case
 from mgraph.algorithms.common.traversal import Trace
 from mgraph.algorithms.spanning_forest import first_edges
 from mgraph.algorithms.spanning_forest.filter_boruvka import msf
-from mgraph.algorithms.variant import Setting
+from mgraph.algorithms.variant import Conditions
 from mgraph.errors import CommAborted
 from mgraph.shard.user_ids import edges_of_users
 
@@ -67,7 +67,7 @@ def test_it_applies_to_equal_weights_but_zeros_of_two_signs(weights, applies):
     case = replace(random_case(1, 40), sources=np.array([0, 1]), targets=np.array([1, 2]), weights=np.array(weights))
 
     def program(shard, comm):
-        return first_edges.VARIANT.applies(Setting.of(shard, comm))
+        return first_edges.VARIANT.applies(Conditions.of(shard, comm))
 
     assert run_on_ranks(program, build_shards(case, 1)) == [applies]
 
