@@ -17,7 +17,7 @@ COLORS = {
     "push": "tab:blue",
     "pull": "tab:orange",
     "sweep": "tab:green",
-    "walk": "tab:red",
+    "chunked": "tab:red",
     "serial": "tab:pink",
     "heavy": "tab:purple",
     "scan": "tab:brown",

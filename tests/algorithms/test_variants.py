@@ -117,7 +117,7 @@ def crowd(cluster):
 
 
 def setting_of(cluster, g, method):
-    """Return the setting of rank 0."""
+    """Return the conditions on rank 0."""
     return cluster.run(lambda rank: Conditions.of(rank.objects[g._key], rank.comm, method))[0]
 
 

@@ -157,7 +157,7 @@ class _Search:
 VARIANT = Variant(
     "bfs.hybrid",
     when="on one CPU rank, narrow frontiers by one core in one loop, wide ones by all cores",
-    applies=lambda setting: setting.is_one_cpu,
+    applies=lambda conditions: conditions.is_one_cpu,
     needs=(IN_ROWS,),
     bytes=STEP.bytes,
     loop=bfs_hybrid,

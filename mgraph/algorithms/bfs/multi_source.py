@@ -178,7 +178,7 @@ def _bytes(sizes: GraphSizes) -> int:
 VARIANT = Variant(
     "bfs.multi_source",
     when=f"for bfs_together, {MAX_ROOTS} roots in one search, on any ranks",
-    applies=lambda setting: setting.layout == "rows",
+    applies=lambda conditions: conditions.layout == "rows",
     needs=(IN_ROWS,),
     bytes=_bytes,
     loop=bfs_together,

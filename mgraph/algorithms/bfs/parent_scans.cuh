@@ -69,9 +69,9 @@ __device__ __noinline__ i64 count_arcs(const i64* indptr, u32 members, int run) 
     i64 begin[WIDE], end[WIDE];
 #pragma unroll
     for (int j = 0; j < WIDE; j++) {
-      bool there = __shfl_sync(WARP, members, k + j) >> lane_index() & 1;
-      begin[j] = there ? load_readonly(indptr + 32 * j) : 0;
-      end[j] = there ? load_readonly(indptr + 32 * j + 1) : 0;
+      bool valid = __shfl_sync(WARP, members, k + j) >> lane_index() & 1;
+      begin[j] = valid ? load_readonly(indptr + 32 * j) : 0;
+      end[j] = valid ? load_readonly(indptr + 32 * j + 1) : 0;
     }
 #pragma unroll
     for (int j = 0; j < WIDE; j++) arcs += end[j] - begin[j];

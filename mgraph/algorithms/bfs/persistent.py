@@ -166,12 +166,12 @@ class _Search:
         work = Allocated(work_words(num, capacity, vertex.itemsize, TRACE_RECORDS), np.dtype(np.uint32))
         # Chunked expansion needs 8 bytes a vertex. It writes one trace record for many levels, and levels in bytes are
         # counted by records: so only with full-width levels.
-        walks = dtype == LEVEL and may_exceed_uint8_levels(shard)
+        is_deep = dtype == LEVEL and may_exceed_uint8_levels(shard)
         self.launch = backend.prepared(
             search_levels, 0, num, backend.abort_word,
             rows.indptr, rows.targets, incoming.indptr, incoming.targets, require_first_neighbors(shard),
-            Allocated(num, dtype), Allocated(num, vertex), work, Allocated(num, np.dtype(np.int64)) if walks else None,
-            backend.arrived, self.control.words,
+            Allocated(num, dtype), Allocated(num, vertex), work,
+            Allocated(num, np.dtype(np.int64)) if is_deep else None, backend.arrived, self.control.words,
         )  # fmt: skip
 
 
@@ -194,7 +194,7 @@ def _steps(log: bytes) -> list[dict]:
 
 
 def _bytes(sizes: GraphSizes) -> int:
-    """Return the bytes of levels in 8 and in 32 bits, parents, first neighbors, and of walks and queues."""
+    """Return the bytes of levels in 8 and in 32 bits, parents, first neighbors, queues and chunked expansion."""
     deep = sizes.row_arcs <= DEEP_DEGREE * sizes.owned
     work = 4 * work_words(sizes.owned, queue_capacity(sizes.owned), sizes.vertex, TRACE_RECORDS)
     return (1 + 4 + 2 * sizes.vertex + (8 if deep else 0)) * sizes.owned + work
@@ -203,11 +203,11 @@ def _bytes(sizes: GraphSizes) -> int:
 VARIANT = Variant(
     "bfs.persistent",
     when=f"on one GPU, fewer than 2^{kernel.MAX_ROWS.bit_length() - 1} vertices with arcs, in one launch",
-    applies=lambda setting: (
-        setting.layout == "rows"
-        and setting.has_persistent_kernels
-        and setting.num_ranks == 1
-        and setting.stride < kernel.MAX_ROWS
+    applies=lambda conditions: (
+        conditions.layout == "rows"
+        and conditions.has_persistent_kernels
+        and conditions.num_ranks == 1
+        and conditions.stride < kernel.MAX_ROWS
     ),
     needs=(DEVICE_RATES, IN_ROWS, FIRST_NEIGHBORS),
     bytes=_bytes,

@@ -2,15 +2,15 @@
 // holds the graph, so that a state index is a position. persistent_kernels.py describes the
 // parameters.
 //
-//   persistent_kernels.cuh        state of a search (a table of it), its phases, trace and report
-//   persistent_kernels.steps.cuh  the ways to do a level: push to a queue or to parents, pull, list
-//   persistent_kernels.walk.cuh   many levels of a deep graph with narrow frontiers at a time
-//   parent_scans.cuh              scans of rows for a parent, as on several GPUs
+//   persistent_kernels.cuh          state of a search (a table of it), its phases, trace and report
+//   persistent_kernels.steps.cuh    the ways to do a level: push to a queue or to parents, pull, list
+//   persistent_kernels.chunked.cuh  many levels of a deep graph with narrow frontiers at a time
+//   parent_scans.cuh                scans of rows for a parent, as on several GPUs
 
 #include "frontiers.cuh"
+#include "persistent_kernels.chunked.cuh"
 #include "persistent_kernels.cuh"
 #include "persistent_kernels.steps.cuh"
-#include "persistent_kernels.walk.cuh"
 #include "prelude.cuh"
 
 // After so many pulled levels the cost of leaving the bitmaps is no longer counted against a push:

@@ -149,15 +149,15 @@ struct BfsState : Work<BfsState> {
       store_relaxed((i64*)work + i, (i64)0);
   }
 
-  // Append a warp's vertices, EACH per lane, where `there` is set, with their rows.
+  // Append a warp's vertices, EACH per lane, where `valid` is set, with their rows.
   template <int EACH> __device__ void enqueue(const i64* rows_from, const vertex_t (&v)[EACH],
-                                              const bool (&there)[EACH]) {
+                                              const bool (&valid)[EACH]) {
     i64 begin[EACH], length[EACH];
     for (int k = 0; k < EACH; k++) {
-      begin[k] = there[k] ? load_readonly(rows_from + v[k]) : 0;
-      length[k] = there[k] ? load_readonly(rows_from + v[k] + 1) - begin[k] : 0;
+      begin[k] = valid[k] ? load_readonly(rows_from + v[k]) : 0;
+      length[k] = valid[k] ? load_readonly(rows_from + v[k] + 1) - begin[k] : 0;
     }
-    ::enqueue(filled(), parameter(CAPACITY), counter(QUEUED), v, there, begin, length);
+    ::enqueue(filled(), parameter(CAPACITY), counter(QUEUED), v, valid, begin, length);
   }
   // The queue that was filled becomes the frontier.
   __device__ void swap_queues() {
@@ -189,32 +189,32 @@ struct BfsState : Work<BfsState> {
       }
     }
     for (i64 group = threadIdx.x & ~31u; short_row && group < arcs; group += blockDim.x) {
-      bool there = group + lane_index() < arcs;
-      vertex_t v = there ? load_readonly(targets + begin + group + lane_index()) : 0;
-      if (there && is_own((i64)v)) {
+      bool valid = group + lane_index() < arcs;
+      vertex_t v = valid ? load_readonly(targets + begin + group + lane_index()) : 0;
+      if (valid && is_own((i64)v)) {
         set_bit(other_visited(), v);
         levels[v] = 1;
         parents[v] = (vertex_t)source;
       }
-      if (blockIdx.x == 0) enqueue<1>(indptr, {v}, {there});
+      if (blockIdx.x == 0) enqueue<1>(indptr, {v}, {valid});
     }
     return short_row;
   }
   __device__ void start_from_sources() {
     i64 sources = parameter(NUM_SOURCES);
     for (i64 group = warp_index() << 5; group < sources; group += warp_count() << 5) {
-      bool there = group + lane_index() < sources;
+      bool valid = group + lane_index() < sources;
       vertex_t v =
-          there
+          valid
               ? (vertex_t)
                     host[RECORDS_AT + parameter(TRACE_RECORDS) * TRACE_WORDS + group + lane_index()]
               : 0;
-      if (there) {
+      if (valid) {
         set_bit(other_visited(), v);
         levels[v] = 0;
         parents[v] = v;
       }
-      enqueue<1>(indptr, {v}, {there});
+      enqueue<1>(indptr, {v}, {valid});
     }
   }
 
@@ -260,14 +260,14 @@ struct BfsState : Work<BfsState> {
   __device__ void queue_bits() {
     each_bit_of_words(
         *this, run_of_words(2, 32), [&](i64 w) { return visited()[w] & ~other_visited()[w]; },
-        [&](const i64(&v)[2], const bool (&there)[2]) { enqueue_both(indptr, v, there); });
+        [&](const i64(&v)[2], const bool (&valid)[2]) { enqueue_both(indptr, v, valid); });
   }
   __device__ void queue_word(const i64* rows_from, i64 word, u32 own) {
     each_bit(word, own,
-             [&](const i64(&v)[2], const bool (&there)[2]) { enqueue_both(rows_from, v, there); });
+             [&](const i64(&v)[2], const bool (&valid)[2]) { enqueue_both(rows_from, v, valid); });
   }
-  __device__ void enqueue_both(const i64* rows_from, const i64 (&v)[2], const bool (&there)[2]) {
-    enqueue<2>(rows_from, {(vertex_t)v[0], (vertex_t)v[1]}, there);
+  __device__ void enqueue_both(const i64* rows_from, const i64 (&v)[2], const bool (&valid)[2]) {
+    enqueue<2>(rows_from, {(vertex_t)v[0], (vertex_t)v[1]}, valid);
   }
 
   // Build the frontier queue from the bitmaps; its arcs are exact afterwards.
@@ -285,9 +285,9 @@ struct BfsState : Work<BfsState> {
   __device__ void write_unreached() {
     each_bit_of_words(
         *this, 32, [&](i64 w) { return ~(visited()[w] | other_visited()[w]); },
-        [&](const i64(&v)[2], const bool (&there)[2]) {
+        [&](const i64(&v)[2], const bool (&valid)[2]) {
           for (int half = 0; half < 2; half++)
-            if (there[half]) levels[v[half]] = top_of<dist_t>::value();
+            if (valid[half]) levels[v[half]] = top_of<dist_t>::value();
         });
   }
 

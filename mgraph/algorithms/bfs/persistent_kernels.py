@@ -21,7 +21,7 @@ COSTS = Names("Cost", "phase queueing proposing settling passing opening scannin
 REPORT = Names("Report", "done num_records reached reached_arcs")
 RECORD = ("method", "frontier", "arcs", "nanoseconds", "levels")
 LAYOUT = ControlLayout(LAUNCH_PARAMETERS, COSTS, own="depth_limit source target", report=REPORT, record=RECORD)
-METHODS = Names("Method", "push pull walk")
+METHODS = Names("Method", "push pull chunked")
 # What blocks count in a phase: COUNT, ARCS and SCANNED are summed over threads first. Counters rotate over three
 # phases.
 COUNTERS = Names("Counter", "count arcs scanned found queued taken")

@@ -13,7 +13,7 @@ struct IdentityPosition {
 
 struct BfsSteps : BfsState {
   // ---- push -------------------------------------------------------------------------------------
-  // Call propose(v, u, there) for every arc (u, v) of the frontier; blocks have equal shares of
+  // Call propose(v, u, valid) for every arc (u, v) of the frontier; blocks have equal shares of
   // arcs.
   template <int EACH, class Propose> __device__ void push(Propose propose) {
     BlockShare share(0, arcs);
@@ -28,16 +28,16 @@ struct BfsSteps : BfsState {
     u32* after = other_visited();
     for (i64 i = thread_index(); i < count; i += thread_count())
       set_bit(after, pushed().vertices[i]);
-    push<2>([&](const vertex_t(&v)[2], const vertex_t(&u)[2], const bool (&there)[2]) {
+    push<2>([&](const vertex_t(&v)[2], const vertex_t(&u)[2], const bool (&valid)[2]) {
       i64 begin[2], length[2];
       u32 seen[2];
       vertex_t parent[2];
       bool found[2];
       for (int k = 0; k < 2; k++) {
-        seen[k] = there[k] ? before[v[k] >> 5] : ~0u;
-        parent[k] = there[k] ? load_relaxed(&parents[v[k]]) : 0;
-        begin[k] = there[k] ? load_readonly(indptr + v[k]) : 0;
-        length[k] = there[k] ? load_readonly(indptr + v[k] + 1) - begin[k] : 0;
+        seen[k] = valid[k] ? before[v[k] >> 5] : ~0u;
+        parent[k] = valid[k] ? load_relaxed(&parents[v[k]]) : 0;
+        begin[k] = valid[k] ? load_readonly(indptr + v[k]) : 0;
+        length[k] = valid[k] ? load_readonly(indptr + v[k] + 1) - begin[k] : 0;
       }
       for (int k = 0; k < 2; k++) {
         found[k] = !(seen[k] >> (v[k] & 31) & 1) && parent[k] > u[k];
@@ -62,12 +62,12 @@ struct BfsSteps : BfsState {
   }
   __device__ void push_to_part(i64 first, i64 last, bool prefilter) {
     const u32* seen = visited();
-    push<4>([&](const vertex_t(&v)[4], const vertex_t(&u)[4], const bool (&there)[4]) {
+    push<4>([&](const vertex_t(&v)[4], const vertex_t(&u)[4], const bool (&valid)[4]) {
       // No branches in between, so that all loads are in flight together.
       u32 word[4];
       vertex_t parent[4];
       bool open[4];
-      for (int k = 0; k < 4; k++) open[k] = there[k] && v[k] >= first && v[k] < last;
+      for (int k = 0; k < 4; k++) open[k] = valid[k] && v[k] >= first && v[k] < last;
       for (int k = 0; k < 4; k++) word[k] = seen[open[k] ? v[k] >> 5 : 0];
       for (int k = 0; k < 4; k++) open[k] = open[k] && !(word[k] >> (v[k] & 31) & 1);
       for (int k = 0; k < 4; k++)
@@ -141,7 +141,7 @@ struct BfsSteps : BfsState {
     hits.own() = 0;
     __syncwarp();
     each_bit(word, open,
-             [&](const i64(&v)[2], const bool (&there)[2]) { find_parents(v, there, 1, hits); });
+             [&](const i64(&v)[2], const bool (&valid)[2]) { find_parents(v, valid, 1, hits); });
     u32 found = hits.all_of_own();
     __syncwarp();  // all lanes have read their word before the next hits
     return found;
@@ -168,11 +168,11 @@ struct BfsSteps : BfsState {
   // the level before only: it is enough to mark a found one in the bitmap that this level does not
   // read.
   __device__ void scan_list() {
-    each_listed(filled().vertices, listed, [&](const i64(&v)[2], const bool (&there)[2]) {
+    each_listed(filled().vertices, listed, [&](const i64(&v)[2], const bool (&valid)[2]) {
       bool open[2];
       for (int half = 0; half < 2; half++) {
         u32 seen = visited()[v[half] >> 5] | load_relaxed(other_visited() + (v[half] >> 5));
-        open[half] = there[half] && !(seen >> (v[half] & 31) & 1);
+        open[half] = valid[half] && !(seen >> (v[half] & 31) & 1);
       }
       find_parents(v, open, 0, [&](i64 found) { set_bit(other_visited(), found); });
     });

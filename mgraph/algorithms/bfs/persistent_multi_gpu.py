@@ -151,11 +151,11 @@ VARIANT = Variant(
         "on 2 to 8 GPUs with access to each other's memory, fewer than "
         f"2^{one_gpu.MAX_ROWS.bit_length() - 1} vertices with arcs each, in one launch a GPU"
     ),
-    applies=lambda setting: (
-        setting.layout == "rows"
-        and setting.has_persistent_kernels
-        and setting.has_peer_memory
-        and setting.stride < one_gpu.MAX_ROWS
+    applies=lambda conditions: (
+        conditions.layout == "rows"
+        and conditions.has_persistent_kernels
+        and conditions.has_peer_memory
+        and conditions.stride < one_gpu.MAX_ROWS
     ),
     needs=(IN_ROWS, PEER_BUFFERS, FIRST_NEIGHBORS),
     bytes=_bytes,

@@ -90,9 +90,9 @@ struct MultiGpuBfs : MultiGpuPush {
   __device__ void write_unreached() {
     each_bit_of_words(
         *this, 32, [&](i64 w) { return ~(current_copy()[w] | next_copy()[w]); },
-        [&](const i64(&v)[2], const bool (&there)[2]) {
+        [&](const i64(&v)[2], const bool (&valid)[2]) {
           for (int half = 0; half < 2; half++) {
-            if (!there[half]) continue;
+            if (!valid[half]) continue;
             levels[v[half]] = top_of<dist_t>::value();
             parents[v[half]] = top_of<vertex_t>::value();
             tally[ARCS] += row_length(indptr, v[half]);
@@ -106,8 +106,8 @@ struct MultiGpuBfs : MultiGpuPush {
   // Each rank marks the sources in its own copy and queues those that it owns.
   __device__ void start_from_sources(const Sources& sources) {
     for (i64 group = warp_index() << 5; group < sources.count; group += warp_count() << 5) {
-      bool there = group + lane_index() < sources.count;
-      i64 state = there ? state_of_source(sources.position(group + lane_index())) : -1,
+      bool valid = group + lane_index() < sources.count;
+      i64 state = valid ? state_of_source(sources.position(group + lane_index())) : -1,
           v = state - rank() * parameter(STRIDE);
       if (state >= 0) set_bit(current_copy(), state);
       bool own = state >= 0 && v >= 0 && v < parameter(NUM_OWNED);
@@ -141,12 +141,12 @@ struct MultiGpuBfs : MultiGpuPush {
   // read. Arcs of vertices without a parent are counted, with a row that is too long for the list
   // as more than it may have.
   __device__ void scan_list() {
-    each_listed(queue().vertices, *list_counter(), [&](const i64(&v)[2], const bool (&there)[2]) {
+    each_listed(queue().vertices, *list_counter(), [&](const i64(&v)[2], const bool (&valid)[2]) {
       bool open[2];
       for (int half = 0; half < 2; half++) {
         i64 word = own_words() + (v[half] >> 5);
         open[half] =
-            there[half] &&
+            valid[half] &&
             !((current_copy()[word] | load_relaxed(next_copy() + word)) >> (v[half] & 31) & 1);
       }
       scan_rest(

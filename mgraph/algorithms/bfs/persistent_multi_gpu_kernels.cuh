@@ -187,19 +187,19 @@ struct MultiGpuState : PeerBuffer<MultiGpuState> {
     vertex_t stride = (vertex_t)parameter(STRIDE), multiplier = (vertex_t)parameter(MULTIPLIER);
     return {stride, multiplier, multiplier == 1 ? 0 : stride * multiplier - 1};
   }
-  // Count a warp's vertices, two per lane, where `there` is set, and append them to a queue with
+  // Count a warp's vertices, two per lane, where `valid` is set, and append them to a queue with
   // their arcs.
-  __device__ void enqueue(bool which, const i64 (&v)[2], const bool (&there)[2]) {
+  __device__ void enqueue(bool which, const i64 (&v)[2], const bool (&valid)[2]) {
     vertex_t own[2];
     i64 begin[2], length[2];
     for (int half = 0; half < 2; half++) {
       own[half] = (vertex_t)v[half];
-      begin[half] = there[half] ? load_readonly(indptr + v[half]) : 0;
-      length[half] = there[half] ? load_readonly(indptr + v[half] + 1) - begin[half] : 0;
-      tally[COUNT] += there[half];
+      begin[half] = valid[half] ? load_readonly(indptr + v[half]) : 0;
+      length[half] = valid[half] ? load_readonly(indptr + v[half] + 1) - begin[half] : 0;
+      tally[COUNT] += valid[half];
       tally[ARCS] += length[half];
     }
-    ::enqueue<2>(queue(), parameter(CAPACITY), queue_counter(which), own, there, begin, length);
+    ::enqueue<2>(queue(), parameter(CAPACITY), queue_counter(which), own, valid, begin, length);
   }
 
   // Words of a slice that a warp processes at once, with one vertex in `share` open: enough that
@@ -216,10 +216,10 @@ struct MultiGpuState : PeerBuffer<MultiGpuState> {
   __device__ void queue_up() {
     each_bit_of_words(
         *this, run_of_words(4), [&](i64 w) { return current_copy()[w] & ~next_copy()[w]; },
-        [&](const i64(&v)[2], const bool (&there)[2]) {
+        [&](const i64(&v)[2], const bool (&valid)[2]) {
           bool last[2];
           for (int half = 0; half < 2; half++)
-            last[half] = there[half] && levels[v[half]] == (dist_t)level;
+            last[half] = valid[half] && levels[v[half]] == (dist_t)level;
           enqueue(parity, v, last);
         });
     tally[COUNT] = 0;
@@ -349,13 +349,13 @@ struct MultiGpuState : PeerBuffer<MultiGpuState> {
     __syncwarp();
     if (mode == PICKED)
       each_bit(word, open,
-               [&](const i64(&v)[2], const bool (&there)[2]) { scan_first(v, there, hits); });
+               [&](const i64(&v)[2], const bool (&valid)[2]) { scan_first(v, valid, hits); });
     __syncwarp();
     open &= ~hits.own();
     if (mode != BY_ROWS && (word + lane_index()) * 32 >= parameter(DEGREE_ONE_FROM)) open = 0;
     if (__any_sync(WARP, open))
-      each_bit(word, open, [&](const i64(&v)[2], const bool (&there)[2]) {
-        scan_rest(v, there, mode != BY_ROWS, counts_arcs, hits, [](i64) {});
+      each_bit(word, open, [&](const i64(&v)[2], const bool (&valid)[2]) {
+        scan_rest(v, valid, mode != BY_ROWS, counts_arcs, hits, [](i64) {});
       });
     u32 found = hits.all_of_own();
     tally[COUNT] += __popc(found);

@@ -13,13 +13,13 @@
 __device__ __noinline__ void mark_targets(Queue from, i64 num_queued, const vertex_t* targets,
                                           BlockShare share, i64* scratch, u32* copy) {
   constexpr int EACH = 8;
-  auto mark = [&](const vertex_t(&v)[EACH], const vertex_t(&)[EACH], const bool (&there)[EACH]) {
+  auto mark = [&](const vertex_t(&v)[EACH], const vertex_t(&)[EACH], const bool (&valid)[EACH]) {
     // No branches in between, so that all loads are in flight together. A stale word causes at most
     // an unnecessary atomic.
     u32 word[EACH];
     for (int k = 0; k < EACH; k++) word[k] = load_stale(copy + (v[k] >> 5));
     for (int k = 0; k < EACH; k++)
-      if (there[k] && !(word[k] >> (v[k] & 31) & 1))
+      if (valid[k] && !(word[k] >> (v[k] & 31) & 1))
         atomic_or(copy + (v[k] >> 5), 1u << (v[k] & 31));
   };
   each_arc<EACH>(
@@ -49,12 +49,12 @@ struct MultiGpuPush : MultiGpuState {
     auto position = [&](vertex_t v) {
       return (vertex_t)(v * parameter(MULTIPLIER) + parameter(FIRST));
     };
-    auto candidate = [&](const vertex_t(&v)[2], const vertex_t(&u)[2], const bool (&there)[2]) {
+    auto candidate = [&](const vertex_t(&v)[2], const vertex_t(&u)[2], const bool (&valid)[2]) {
       // No branches in between, so that all loads are in flight together.
       u32 word[2];
       for (int k = 0; k < 2; k++) word[k] = load_stale(reached + (v[k] >> 5));
       for (int k = 0; k < 2; k++)
-        send_candidate(v[k], u[k], there[k] && !(word[k] >> (v[k] & 31) & 1), block_capacity);
+        send_candidate(v[k], u[k], valid[k] && !(word[k] >> (v[k] & 31) & 1), block_capacity);
     };
     each_arc<2>(queue(), num_queued, targets, share, block->scratch, position, candidate);
   }
@@ -78,10 +78,10 @@ struct MultiGpuPush : MultiGpuState {
     if (blockIdx.x == 0) here[0] = num_blocks << 32 | block_capacity;
     if (blockIdx.x < num_blocks) here[1 + blockIdx.x] = own < block_capacity ? own : block_capacity;
   }
-  // Send a warp's candidates, one per lane where `there` is set; those to one rank are contiguous,
+  // Send a warp's candidates, one per lane where `valid` is set; those to one rank are contiguous,
   // so that they share packets. Those over capacity are counted.
-  __device__ void send_candidate(vertex_t v, vertex_t u, bool there, u32 block_capacity) {
-    vertex_t owner = there ? owner_of(v) : (vertex_t)num_ranks();
+  __device__ void send_candidate(vertex_t v, vertex_t u, bool valid, u32 block_capacity) {
+    vertex_t owner = valid ? owner_of(v) : (vertex_t)num_ranks();
     u32 before = 0, num = 0;
     for (int r = 0; r < num_ranks(); r++) {
       u32 to_rank = __ballot_sync(WARP, owner == r);
@@ -98,7 +98,7 @@ struct MultiGpuPush : MultiGpuState {
     else
       tally[COUNT]++;
   }
-  // Call accept(candidate, there), by whole warps, EACH per lane, for the candidates of all ranks'
+  // Call accept(candidate, valid), by whole warps, EACH per lane, for the candidates of all ranks'
   // blocks.
   template <int EACH, class Accept> __device__ void each_candidate(Accept accept) {
     i64 most = blockIdx.x + 1;
@@ -117,45 +117,45 @@ struct MultiGpuPush : MultiGpuState {
       }
       for (u32 group = (threadIdx.x & ~31) * EACH; group < total; group += blockDim.x * EACH) {
         Candidate candidate[EACH];
-        bool there[EACH];
+        bool valid[EACH];
         for (int k = 0; k < EACH; k++) {
           u32 i = group + k * 32 + lane_index();
           i64 from = 0;
-          there[k] = i < total;
-          while (there[k] && i >= block->num_candidates[from]) i -= block->num_candidates[from++];
-          candidate[k] = there[k] ? inbox(buffer(), from)[of * (u32)block->counts_from[from] + i]
+          valid[k] = i < total;
+          while (valid[k] && i >= block->num_candidates[from]) i -= block->num_candidates[from++];
+          candidate[k] = valid[k] ? inbox(buffer(), from)[of * (u32)block->counts_from[from] + i]
                                   : Candidate{0, 0};
         }
-        accept(candidate, there);
+        accept(candidate, valid);
       }
     }
   }
   // The first candidate of a vertex, by the bits of `copy`, finds it and becomes its parent;
   // further ones are deferred until after the barrier.
   template <int EACH> __device__ void accept(const Candidate (&candidate)[EACH],
-                                             const bool (&there)[EACH], bool (&found)[EACH],
+                                             const bool (&valid)[EACH], bool (&found)[EACH],
                                              u32* copy) {
     u32 num_deferred = 0;
     for (int k = 0; k < EACH; k++)
-      found[k] = there[k] && set_bit(copy, own_words() * 32 + candidate[k].to);
+      found[k] = valid[k] && set_bit(copy, own_words() * 32 + candidate[k].to);
     for (int k = 0; k < EACH; k++) {
       if (found[k]) parents[candidate[k].to] = candidate[k].parent;
-      num_deferred += there[k] && !found[k];
+      num_deferred += valid[k] && !found[k];
     }
     if (!__any_sync(WARP, num_deferred)) return;
     WarpScan scan(num_deferred);
     i64 place = lane_index() == 0 ? atomic_add(deferred_counter(!parity), (i64)scan.total) : 0;
     Candidate* next = deferred() + __shfl_sync(WARP, place, 0) + scan.before;
     for (int k = 0; k < EACH; k++)
-      if (there[k] && !found[k]) *next++ = candidate[k];
+      if (valid[k] && !found[k]) *next++ = candidate[k];
   }
   // Small push: other ranks read the reached bitmap before the last barrier and write it after the
   // next, so that one copy suffices.
   __device__ void apply_small_push() {
-    each_candidate<2>([&](const Candidate(&candidate)[2], const bool (&there)[2]) {
+    each_candidate<2>([&](const Candidate(&candidate)[2], const bool (&valid)[2]) {
       i64 v[2] = {(i64)candidate[0].to, (i64)candidate[1].to};
       bool found[2];
-      accept(candidate, there, found, current_copy());
+      accept(candidate, valid, found, current_copy());
       for (int half = 0; half < 2; half++)
         if (found[half]) levels[v[half]] = (dist_t)(level + 1), broadcast_vertex(v[half], side);
       enqueue(!parity, v, found);
@@ -165,9 +165,9 @@ struct MultiGpuPush : MultiGpuState {
   // are accepted, and then settled in slice order. Candidates arrive in an order that scatters over
   // memory, and a queue of so many vertices may never be needed.
   __device__ void apply_large_push() {
-    each_candidate<4>([&](const Candidate(&candidate)[4], const bool (&there)[4]) {
+    each_candidate<4>([&](const Candidate(&candidate)[4], const bool (&valid)[4]) {
       bool found[4];
-      accept(candidate, there, found, next_copy());
+      accept(candidate, valid, found, next_copy());
     });
   }
   __device__ void settle_slice() {
@@ -182,12 +182,12 @@ struct MultiGpuPush : MultiGpuState {
       }
       if (!__any_sync(WARP, found)) continue;
       tally[COUNT] += __popc(found);
-      each_bit(word, found, [&](const i64(&v)[2], const bool (&there)[2]) {
+      each_bit(word, found, [&](const i64(&v)[2], const bool (&valid)[2]) {
         i64 length[2];
         for (int half = 0; half < 2; half++)
-          length[half] = there[half] ? row_length(indptr, v[half]) : 0;
+          length[half] = valid[half] ? row_length(indptr, v[half]) : 0;
         for (int half = 0; half < 2; half++) {
-          if (there[half]) levels[v[half]] = (dist_t)(level + 1);
+          if (valid[half]) levels[v[half]] = (dist_t)(level + 1);
           tally[ARCS] += length[half];
         }
       });

@@ -219,7 +219,7 @@ def _bytes(sizes: GraphSizes) -> int:
 VARIANT = Variant(
     "bfs.step",
     when="on any ranks, the host starting each level",
-    applies=lambda setting: setting.layout == "rows",
+    applies=lambda conditions: conditions.layout == "rows",
     needs=(IN_ROWS,),
     bytes=_bytes,
     loop=bfs,

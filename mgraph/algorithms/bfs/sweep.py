@@ -97,7 +97,7 @@ def sweep_bytes(sizes: GraphSizes, swept: int, state: int) -> int:
 VARIANT = Variant(
     "bfs.sweep",
     when="on any ranks, if requested or the layout is compact",
-    applies=lambda setting: setting.method == "sweep" or setting.layout == "compact",
+    applies=lambda conditions: conditions.method == "sweep" or conditions.layout == "compact",
     needs=(EDGE_BLOCKS,),
     bytes=lambda sizes: sweep_bytes(sizes, 1, 4),
     loop=bfs_sweep,

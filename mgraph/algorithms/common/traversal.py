@@ -83,7 +83,7 @@ class Trace:
         Parameters
         ----------
         method
-            What it did, as its loop calls it: push, heavy, pull, walk, sweep, split, scan, ...
+            What it did, as its loop calls it: push, heavy, pull, chunked, sweep, split, scan, ...
         frontier
             Vertices over all ranks that it started from; in a sweep, those it lowered.
         arcs

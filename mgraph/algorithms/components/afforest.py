@@ -214,7 +214,9 @@ def _bytes(sizes: GraphSizes) -> int:
 AROUND_GIANT = Variant(
     "components.around_giant",
     when=f"where bfs.persistent_multi_gpu runs, on undirected graphs of more than {DEEP_DEGREE} arcs a vertex",
-    applies=lambda setting: SEARCH.applies(setting) and not setting.directed and setting.arcs_per_vertex > DEEP_DEGREE,
+    applies=lambda conditions: (
+        SEARCH.applies(conditions) and not conditions.directed and conditions.arcs_per_vertex > DEEP_DEGREE
+    ),
     needs=(Derived("hub", _make_hub), *SEARCH.needs),
     # The memory pool keeps what the search has freed.
     bytes=lambda sizes: SEARCH.bytes(sizes) + _bytes(sizes),
@@ -223,7 +225,7 @@ AROUND_GIANT = Variant(
 VARIANT = Variant(
     "components.afforest",
     when="on any ranks",
-    applies=lambda setting: setting.layout == "rows",
+    applies=lambda conditions: conditions.layout == "rows",
     bytes=_bytes,
     loop=_find,
 )

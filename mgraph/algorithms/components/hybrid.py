@@ -54,7 +54,7 @@ def find_components(shard: Shard, comm: Communicator, trace: Trace) -> Roots:
 VARIANT = Variant(
     "components.hybrid",
     when=f"on one CPU rank, if there are at most {DEEP_DEGREE} arcs a vertex, by few cores in one pass",
-    applies=lambda setting: setting.is_one_cpu and setting.arcs_per_vertex <= DEEP_DEGREE,
+    applies=lambda conditions: conditions.is_one_cpu and conditions.arcs_per_vertex <= DEEP_DEGREE,
     bytes=AFFOREST.bytes,
     loop=find_components,
 )

@@ -218,10 +218,10 @@ struct UnmarkedStates {
       i64 word = group + lane_index();
       u32 open = word < hi ? (bits ? ~bits[(base >> 5) + word] : ~0u) : 0;
       if (also >= 0 && word == (also - base) >> 5 && word < hi) open |= 1u << (also & 31);
-      each_bit(group, open, [&](const i64(&place)[2], const bool (&there)[2]) {
+      each_bit(group, open, [&](const i64(&place)[2], const bool (&valid)[2]) {
         for (int half = 0; half < 2; half++) {
           i64 state = base + place[half];
-          if (there[half] && state < end)
+          if (valid[half] && state < end)
             visit(state, position_of((vertex_t)state, stride, multiplier));
         }
       });

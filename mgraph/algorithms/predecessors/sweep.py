@@ -63,7 +63,7 @@ def find_predecessors_by_sweep(shard: Shard, comm: Communicator, sources: list[i
 VARIANT = Variant(
     "predecessors.sweep",
     when="in the compact layout, after every search",
-    applies=lambda setting: setting.layout == "compact",
+    applies=lambda conditions: conditions.layout == "compact",
     needs=(EDGE_BLOCKS,),
     # Counted with the search: the memory pool keeps what that has freed.
     bytes=lambda sizes: 0,

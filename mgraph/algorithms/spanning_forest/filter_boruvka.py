@@ -203,14 +203,14 @@ def forest_bytes(sizes: GraphSizes) -> int:
 PERSISTENT = Variant(
     "spanning_forest.persistent",
     when="on GPUs, all rounds of a GPU by itself in one launch",
-    applies=lambda setting: setting.layout == "rows" and setting.has_persistent_kernels,
+    applies=lambda conditions: conditions.layout == "rows" and conditions.has_persistent_kernels,
     bytes=forest_bytes,
     loop=partial(msf, is_persistent=True),
 )
 VARIANT = Variant(
     "spanning_forest.boruvka",
     when="on any ranks, a launch for each step",
-    applies=lambda setting: setting.layout == "rows",
+    applies=lambda conditions: conditions.layout == "rows",
     bytes=forest_bytes,
     loop=msf,
 )

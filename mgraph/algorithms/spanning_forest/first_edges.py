@@ -41,7 +41,7 @@ def take_forest(shard: Shard, comm: Communicator, trace: Trace, maximum: bool = 
 VARIANT = Variant(
     "spanning_forest.first_edges",
     when="on one CPU rank, if all weights are equal",
-    applies=lambda setting: setting.is_one_cpu and setting.has_equal_weights,
+    applies=lambda conditions: conditions.is_one_cpu and conditions.has_equal_weights,
     bytes=forest_bytes,
     loop=take_forest,
 )

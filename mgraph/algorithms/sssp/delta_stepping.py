@@ -12,9 +12,9 @@
             too; near = the vertices that this lowered
 
 Delta-stepping with the border between light and heavy at the end of the bucket, vertex by vertex. No arc is scanned
-twice but light ones, and behind the peak few of those that lead to it from the other side. Once the remaining vertices
-have pulled, hardly any of them will fall again, and to scan all of them bucket by bucket costs more than to push those
-that do. Label-correcting all the same: no choice here decides the result.
+twice but light ones, and after the largest bucket few of those that lead to it from the other side. Once the remaining
+vertices have pulled, hardly any of them will fall again, and to scan all of them bucket by bucket costs more than to
+push those that do. Label-correcting all the same: no choice here decides the result.
 """
 
 from __future__ import annotations
@@ -233,7 +233,7 @@ class BucketSearch:
 VARIANT = Variant(
     "sssp.delta_stepping",
     when="on one rank, if many arcs are heavier than a bucket is wide, the host starting each step",
-    applies=lambda setting: setting.layout == "rows" and setting.num_ranks == 1 and setting.has_heavy_arcs,
+    applies=lambda conditions: conditions.layout == "rows" and conditions.num_ranks == 1 and conditions.has_heavy_arcs,
     needs=(WEIGHT_SORTED_ROWS,),
     bytes=step_bytes,
     loop=sssp_delta_stepping,

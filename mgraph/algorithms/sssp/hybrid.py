@@ -192,7 +192,7 @@ def _bytes(sizes: GraphSizes) -> int:
 VARIANT = Variant(
     "sssp.hybrid",
     when="on one CPU rank, narrow searches by one core in one loop, wide ones by all cores",
-    applies=lambda setting: setting.is_one_cpu,
+    applies=lambda conditions: conditions.is_one_cpu,
     wants=(WEIGHT_SORTED_ROWS,),
     bytes=_bytes,
     loop=sssp_hybrid,

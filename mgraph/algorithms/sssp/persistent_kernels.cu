@@ -79,10 +79,10 @@ struct NearFar : SsspSearch<WholeRows> {
   __device__ inline void split_far(i64 length, dist_t settled) {
     const vertex_t* far = far_queue(bucket - 1);
     for (i64 first = warp_index() * 32; first < length; first += warp_count() * 32) {
-      bool has_item = first + lane_index() < length;
-      vertex_t v = has_item ? load_relaxed(&far[first + lane_index()]) : 0;
-      dist_t d = has_item ? load_relaxed(&dist[v]) : 0;
-      bool remains = has_item && d >= bound, moves = has_item && d < bound;
+      bool valid = first + lane_index() < length;
+      vertex_t v = valid ? load_relaxed(&far[first + lane_index()]) : 0;
+      dist_t d = valid ? load_relaxed(&dist[v]) : 0;
+      bool remains = valid && d >= bound, moves = valid && d < bound;
       if (moves) clear_bit(far_marks(), v);
       if (remains && d < lowest) lowest = d;
       staged_near.push(moves && d >= settled, v);
@@ -201,7 +201,7 @@ struct LightHeavy : SsspSearch<WeightRows> {
     *(kind == PUSH ? &block->bucket_row_arcs : &block->settled_row_arcs) +=
         block->totals[TOTAL_ROWS];
   }
-  // Pull over the first arcs of a row by one lane: behind the lightest that lead to settled
+  // Pull over the first arcs of a row by one lane: after the lightest that lead to settled
   // vertices few are light enough.
   __device__ inline void pull_by_lane(LaneArcs* own) {
     i64 row_end = own->end, last = own->begin + LANE_PULL_ARCS;

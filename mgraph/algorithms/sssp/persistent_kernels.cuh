@@ -1,7 +1,7 @@
 // The rounds that both loops of persistent_kernels.cu share. In a round every warp relaxes its part
 // of near; a grid barrier ends the round.
 //
-// State, `r` the round and `b` the bucket; what one round or bucket writes is valid behind the
+// State, `r` the round and `b` the bucket; what one round or bucket writes is valid after the
 // barrier that ends it:
 //   array         holds                            written by               until
 //   dist          distance of each vertex          any thread, minima       (falls only)
@@ -59,9 +59,9 @@ struct Staging {
   vertex_t* items;
   int length;
   // Append v of each lane that has one.
-  __device__ inline void push(bool has_item, vertex_t v) {
-    u32 mask = __ballot_sync(0xFFFFFFFFu, has_item);
-    if (has_item) items[length + lanes_before(mask)] = v;
+  __device__ inline void push(bool valid, vertex_t v) {
+    u32 mask = __ballot_sync(0xFFFFFFFFu, valid);
+    if (valid) items[length + lanes_before(mask)] = v;
     length += __popc(mask);
   }
   // Remove the last, up to 32, one per lane; return how many.
@@ -205,9 +205,9 @@ template <class Rows> struct SsspSearch : Rows {
   }
   __device__ inline void flush_later() {
     vertex_t v = 0;
-    bool has_item = lane_index() < staged_later.pop(&v);
-    i64 at = reserve_by_warp(has_item, rotated(counters, FAR, bucket));
-    if (has_item) far_queue(bucket)[at] = v;
+    bool valid = lane_index() < staged_later.pop(&v);
+    i64 at = reserve_by_warp(valid, rotated(counters, FAR, bucket));
+    if (valid) far_queue(bucket)[at] = v;
   }
   // Queue staged vertices while at least `min_length` are staged.
   __device__ inline void flush(int min_length, bool dedupe) {
@@ -244,10 +244,10 @@ template <class Rows> struct SsspSearch : Rows {
   // Queue the sources, which are few, for the first round.
   __device__ inline void begin(const i64* sources, i64 count) {
     for (i64 first = 0; first < count; first += 32) {
-      bool has_item = first + lane_index() < count;
-      vertex_t v = has_item ? (vertex_t)sources[first + lane_index()] : 0;
-      if (has_item) store_relaxed(&dist[v], (dist_t)0);
-      staged_near.push(has_item, v);
+      bool valid = first + lane_index() < count;
+      vertex_t v = valid ? (vertex_t)sources[first + lane_index()] : 0;
+      if (valid) store_relaxed(&dist[v], (dist_t)0);
+      staged_near.push(valid, v);
       flush(32, false);
     }
   }

@@ -179,11 +179,11 @@ VARIANT = Variant(
         "on 2 to 8 GPUs with access to each other's memory, fewer than "
         f"2^{kernel.MAX_ROWS.bit_length() - 1} vertices with arcs each, in one launch a GPU"
     ),
-    applies=lambda setting: (
-        setting.layout == "rows"
-        and setting.has_persistent_kernels
-        and setting.has_peer_memory
-        and setting.stride < kernel.MAX_ROWS
+    applies=lambda conditions: (
+        conditions.layout == "rows"
+        and conditions.has_persistent_kernels
+        and conditions.has_peer_memory
+        and conditions.stride < kernel.MAX_ROWS
     ),
     needs=(PEER_BUFFERS,),
     wants=(WEIGHT_SORTED_ROWS,),

@@ -8,9 +8,9 @@
 #include "prelude.cuh"
 #include "ranks.cuh"
 
-// A bucket with more than one arc in so many is at the foot of the peak (rmat28 on four H200: 18.5
-// ms; 19.1 with 1024, 19.6 where none is widened).
-constexpr i64 FOOT_SHARE = 64;
+// A bucket with more than one arc in so many, from which a pull does not pay yet, is widened
+// (rmat28 on four H200: 18.5 ms; 19.1 with 1024, 19.6 where none is widened).
+constexpr i64 WIDENED_SHARE = 64;
 // A round that begins with rows of more than one arc in so many marks vertices in most words.
 constexpr i64 DENSE_ROUND_SHARE = 64;
 
@@ -102,9 +102,8 @@ struct MultiGpuSssp : OwnedSlice {
   // and scan the own slice for work.
   //
   // Once vertices have pulled, later buckets pull too: unsettled vertices then scan light arcs
-  // alone, which is cheap. A bucket at the foot of the peak, where hubs lie on both sides of the
-  // bound, is widened until a pull pays: to push the hubs' heavy arcs would take longer than
-  // everything else.
+  // alone, which is cheap. A bucket before that, where hubs lie on both sides of the bound, is
+  // widened until a pull pays: to push the hubs' heavy arcs would take longer than everything else.
   __device__ bool advance_bucket(Method* method) {
     dist_t low = (dist_t)load_relaxed(lowest_waiting(buffer(), bucket)),
            top = top_of<dist_t>::value();
@@ -112,7 +111,7 @@ struct MultiGpuSssp : OwnedSlice {
     i64 unsettled_arcs = parameter(NUM_ARCS) - settled_row_arcs - bucket_row_arcs;
     bool pull_pays = parameter(CAN_PULL) && (has_pulled || unsettled_arcs < bucket_row_arcs);
     bool is_widened = has_remainder && low < top && parameter(CAN_PULL) && !pull_pays &&
-                      bucket_row_arcs * FOOT_SHARE > parameter(NUM_ARCS);
+                      bucket_row_arcs * WIDENED_SHARE > parameter(NUM_ARCS);
     *method = !has_remainder || is_widened ? PUSH : pull_pays ? PULL : HEAVY;
     is_last_bucket =
         *method == PULL && has_pulled && is_finish(unsettled_arcs, parameter(NUM_ARCS));
@@ -132,7 +131,7 @@ struct MultiGpuSssp : OwnedSlice {
     bucket_arcs = bucket_row_arcs = 0;
     lowest = top;
     bucket++;
-    // A pull queues near vertices itself, behind the long rows, which are read first.
+    // A pull queues near vertices itself, after the long rows, which are read first.
     queue_begin = 0;
     if (thread_index() == 0) {
       *lowest_waiting(buffer(), bucket + 1) = top;

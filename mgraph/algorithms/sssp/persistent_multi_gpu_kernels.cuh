@@ -3,8 +3,8 @@
 //
 // The peer buffer of each rank holds a copy of all distances, and a bitmap of the distances that
 // this rank lowered in the round, its own and those of other owners, with a summary that has a bit
-// for each word of the bitmap that is not 0, unless most words are not. The owner's copy is the
-// truth. Other copies are upper bounds, good to reject candidates.
+// for each word of the bitmap that is not 0, unless most words are not. The owner's copy is
+// exact. Other copies are upper bounds, good to reject candidates.
 //
 // A round has two phases. First each rank relaxes the arcs of its near vertices in its own copy.
 // Then each owner gathers the marks of its slice from all ranks, reads the marked distances, keeps
@@ -117,7 +117,7 @@ struct DistanceCopies : SsspWork<DistanceCopies> {
     return {offsets + queue_begin, first + queue_begin, vertices + queue_begin};
   }
 
-  // A barrier over all ranks; behind it each has the smallest waiting distance that any thread saw.
+  // A barrier over all ranks; after it each has the smallest waiting distance that any thread saw.
   __device__ bool end_phase() {
     lowest = warp_min(lowest);
     if (lane_index() == 0 && lowest < load_relaxed(&block->lowest))
@@ -181,7 +181,7 @@ struct DistanceCopies : SsspWork<DistanceCopies> {
     Parts parts(queued_arcs(queued));
     for (i64 k = blockIdx.x; k < parts.count; k = block->part) {
       i64 next = threadIdx.x == 0 ? gridDim.x + atomic_add(part_counter(parity), (i64)1) : 0;
-      // Last part first: rows of few arcs, which take longest, were queued behind the others.
+      // Last part first: rows of few arcs, which take longest, were queued after the others.
       BlockShare share = parts.share(parts.count - 1 - k);
       if (threadIdx.x == 0) tally[SCANNED] += share.end - share.begin;
       each_slot<4>(queue(), queued_vertices(queued), share, block->scratch, value_of, visit);

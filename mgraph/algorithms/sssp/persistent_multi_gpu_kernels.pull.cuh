@@ -18,7 +18,7 @@ struct PullPhase : DistanceCopies {
 
   // Lower the own unsettled vertices: short rows, then the queue of long ones. The distance of a
   // vertex with a short row has one writer, and others may read it meanwhile: see
-  // pulled_distance(). So it is queued here, behind the long rows, if it is near. A vertex is done
+  // pulled_distance(). So it is queued here, after the long rows, if it is near. A vertex is done
   // if its lightest arc is too heavy; the others wait until the warp has two for each lane.
   __device__ void pull() {
     const dist_t* own = own_copy + base();

@@ -83,7 +83,7 @@ def sssp_sweep(
 VARIANT = Variant(
     "sssp.sweep",
     when="on any ranks, if requested or the layout is compact",
-    applies=lambda setting: setting.method == "sweep" or setting.layout == "compact",
+    applies=lambda conditions: conditions.method == "sweep" or conditions.layout == "compact",
     needs=(EDGE_BLOCKS,),
     bytes=lambda sizes: sweep_bytes(sizes, sizes.state, sizes.state),
     loop=sssp_sweep,

@@ -59,7 +59,7 @@ extern "C" __global__ void __launch_bounds__(1024)
         }
       }
     }
-    // Also the barrier behind the last write to the segment, and before the next unit's first.
+    // Also the barrier after the last write to the segment, and before the next unit's first.
     if (__syncthreads_or(changed)) {
       for (i64 i = threadIdx.x; i < length; i += blockDim.x) lower(&home[i], segment[i]);
       __syncthreads();

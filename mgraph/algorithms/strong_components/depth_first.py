@@ -113,7 +113,7 @@ def _bytes(sizes: GraphSizes) -> int:
 VARIANT = Variant(
     "strong_components.depth_first",
     when="on one rank without persistent kernels",
-    applies=lambda setting: setting.is_one_cpu,
+    applies=lambda conditions: conditions.is_one_cpu,
     bytes=_bytes,
     loop=find_strong_components,
 )

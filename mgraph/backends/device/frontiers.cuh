@@ -35,25 +35,25 @@ __device__ inline int nth_bit(u32 word, int n) {
   }
   return at;
 }
-// Call take(v, there), by a whole warp, for every set bit of the words of its lanes, which begin at
-// `word`; v and there are of two vertices per lane, so that the loads of both overlap.
+// Call take(v, valid), by a whole warp, for every set bit of the words of its lanes, which begin at
+// `word`; v and valid are of two vertices per lane, so that the loads of both overlap.
 template <class Take> __device__ inline void each_bit(i64 word, u32 own, Take take) {
   WarpScan scan(__popc(own));
   for (u32 k = 0; k < scan.total; k += 64) {
     i64 v[2];
-    bool there[2];
+    bool valid[2];
     for (int half = 0; half < 2; half++) {
       u32 place = k + half * 32 + lane_index();
       int owner = scan.owner(place);
       u32 theirs = __shfl_sync(WARP, own, owner), before = __shfl_sync(WARP, scan.before, owner);
       v[half] = (word + owner) << 5 | nth_bit(theirs, (int)(place - before));
-      there[half] = place < scan.total;
+      valid[half] = place < scan.total;
     }
-    take(v, there);
+    take(v, valid);
   }
 }
 
-// Call take(v, there), by whole warps, for every bit that is set in bits_of(w), of the search's own
+// Call take(v, valid), by whole warps, for every bit that is set in bits_of(w), of the search's own
 // words; v counts from the first of them. A warp takes `run` adjacent words at once, one per lane.
 template <class Search, class Of, class Take>
 __device__ inline void each_bit_of_words(const Search& search, i64 run, Of bits_of, Take take) {
@@ -87,18 +87,18 @@ struct Runs {
   }
 };
 
-// Call take(v, there), by a whole warp, for the first `count` vertices of a list, two per lane.
+// Call take(v, valid), by a whole warp, for the first `count` vertices of a list, two per lane.
 template <class Take>
 __device__ inline void each_listed(const vertex_t* list, i64 count, Take take) {
   for (i64 first = warp_index() * 64; first < count; first += warp_count() * 64) {
     i64 v[2];
-    bool there[2];
+    bool valid[2];
     for (int half = 0; half < 2; half++) {
       i64 place = first + half * 32 + lane_index();
-      there[half] = place < count;
-      v[half] = there[half] ? list[place] : 0;
+      valid[half] = place < count;
+      v[half] = valid[half] ? list[place] : 0;
     }
-    take(v, there);
+    take(v, valid);
   }
 }
 
@@ -117,22 +117,22 @@ __device__ inline i64 queued_arcs(i64 counter) { return counter & ((1ll << ARC_B
 __device__ inline i64 row_length(const i64* indptr, i64 v) {
   return load_readonly(indptr + v + 1) - load_readonly(indptr + v);
 }
-// Append a warp's vertices, EACH per lane, where `there` is set, with their arcs; those over
+// Append a warp's vertices, EACH per lane, where `valid` is set, with their arcs; those over
 // capacity are counted only.
 template <int EACH>
 __device__ inline void enqueue(const Queue& queue, i64 capacity, i64* counter,
-                               const vertex_t (&v)[EACH], const bool (&there)[EACH],
+                               const vertex_t (&v)[EACH], const bool (&valid)[EACH],
                                const i64 (&begin)[EACH], const i64 (&length)[EACH]) {
   i64 own = 0, base = 0;
   for (int k = 0; k < EACH; k++)
-    if (there[k]) own += (1ll << ARC_BITS) + length[k];
+    if (valid[k]) own += (1ll << ARC_BITS) + length[k];
   if (!__any_sync(WARP, own != 0)) return;
   i64 upto = scan_warp(own);
   if (lane_index() == 31) base = atomic_add(counter, upto);
   i64 at = __shfl_sync(WARP, base, 31) + upto - own;
   for (int k = 0; k < EACH; k++) {
     i64 slot = queued_vertices(at), offset = queued_arcs(at);
-    if (!there[k]) continue;
+    if (!valid[k]) continue;
     at += (1ll << ARC_BITS) + length[k];
     if (slot < capacity) {
       queue.vertices[slot] = v[k];
@@ -142,8 +142,8 @@ __device__ inline void enqueue(const Queue& queue, i64 capacity, i64* counter,
   }
 }
 __device__ inline void enqueue(const Queue& queue, i64 capacity, i64* counter, vertex_t v,
-                               bool there, i64 begin, i64 length) {
-  enqueue<1>(queue, capacity, counter, {v}, {there}, {begin}, {length});
+                               bool valid, i64 begin, i64 length) {
+  enqueue<1>(queue, capacity, counter, {v}, {valid}, {begin}, {length});
 }
 // The last of `count` rising offsets that is not above `arc`; a block tests one candidate per
 // thread at once.
@@ -201,7 +201,7 @@ __device__ inline u32 row_of_arc_by_warp(const u32* offsets, u32 count, u32 arc)
   return first +
          __popc(__ballot_sync(WARP, lane_index() < step && at < count && offsets[at] <= arc)) - 1;
 }
-// Call visit(slot, fact, there), by whole warps, for the arcs of a share: `slot` is the arc's index
+// Call visit(slot, fact, valid), by whole warps, for the arcs of a share: `slot` is the arc's index
 // in the rows, `fact` is fact_of(its source), of EACH arcs per lane, so that their loads overlap.
 // `scratch` has a word and two 32-bit values per thread, or three words where facts have 64 bits. A
 // warp processes consecutive arcs: it locates the rows at their ends, and its lanes search only
@@ -237,10 +237,10 @@ __device__ inline void each_slot(const Queue& from, i64 num_queued, BlockShare s
       u32 highest = row_of_arc_by_warp(row_offset, num_rows, last);
       i64 slot[EACH];
       Fact fact[EACH];
-      bool there[EACH];
+      bool valid[EACH];
       for (u32 k = 0; k < EACH; k++) {
         u32 arc = own + k * 32 + lane_index(), r = lowest, above = highest + 1;
-        there[k] = arc < after;
+        valid[k] = arc < after;
         while (above - r > 1) {
           u32 middle = (r + above) >> 1;
           if (row_offset[middle] <= arc)
@@ -251,21 +251,21 @@ __device__ inline void each_slot(const Queue& from, i64 num_queued, BlockShare s
         fact[k] = row_fact[r];
         slot[k] = row_first[r] + arc;
       }
-      visit(slot, fact, there);
+      visit(slot, fact, valid);
     }
     begin = after;
   }
 }
-// Call propose(v, u, there) for targets v of those arcs and name_of their sources.
+// Call propose(v, u, valid) for targets v of those arcs and name_of their sources.
 template <int EACH, class Name, class Propose>
 __device__ inline void each_arc(const Queue& from, i64 num_queued, const vertex_t* targets,
                                 BlockShare share, i64* scratch, Name name_of, Propose propose) {
   each_slot<EACH>(from, num_queued, share, scratch, name_of,
-                  [&](const i64(&slot)[EACH], const vertex_t(&u)[EACH], const bool (&there)[EACH]) {
+                  [&](const i64(&slot)[EACH], const vertex_t(&u)[EACH], const bool (&valid)[EACH]) {
                     vertex_t v[EACH];
                     for (int k = 0; k < EACH; k++)
-                      v[k] = there[k] ? load_readonly(targets + slot[k]) : 0;
-                    propose(v, u, there);
+                      v[k] = valid[k] ? load_readonly(targets + slot[k]) : 0;
+                    propose(v, u, valid);
                   });
 }
 
@@ -280,8 +280,8 @@ __device__ inline dist_t raised(dist_t low, dist_t delta) {
   while (!(sum > low)) sum = low + (delta += delta);
   return sum;
 }
-// After the peak, buckets with less than 1 / TAIL_SHARE of the arcs of the largest one are widened:
-// few arcs are left, and scanning some twice costs less than the rounds of a bucket.
+// Buckets after the largest one with less than 1 / TAIL_SHARE of its arcs are widened: few arcs are
+// left, and scanning some twice costs less than the rounds of a bucket.
 constexpr i64 TAIL_SHARE = 16;
 __device__ inline bool is_tail(i64 arcs, i64 most) { return arcs * TAIL_SHARE < most; }
 // Once the remaining vertices have pulled, hardly any distance falls again: scanning all of them

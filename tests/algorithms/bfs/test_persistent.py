@@ -121,7 +121,7 @@ def test_deep_graph_uses_chunked_expansion(seed, capacity, monkeypatch):
     monkeypatch.setattr(persistent, "queue_capacity", lambda num, sources: max(capacity, sources))
     sources, limit = [([0], None), ([5], 60), ([3, 4], None)][seed]
     steps = check(grid_with_holes(150, 3, seed), sources, "natural", emulators()[seed], limit)
-    assert "walk" in {step["method"] for step in steps}
+    assert "chunked" in {step["method"] for step in steps}
 
 
 def test_search_pulls_and_then_rebuilds_the_queue_from_the_bitmap():

@@ -111,7 +111,7 @@ struct ChunkedExpansion {
       i64 next = search.total(FOUND), num_spilled = search.total(COUNT);
       if (next > search.parameter(CAPACITY))
         break;  // entries were dropped: levels above the final ones are searched again
-      search.trace(WALK, size, search.total(SCANNED), num_spilled ? 0 : goal - kept);
+      search.trace(CHUNKED, size, search.total(SCANNED), num_spilled ? 0 : goal - kept);
       // Entries below the goal that overflowed a block are expanded with the same goal again.
       if (!num_spilled) kept = goal;
       size = next;
@@ -223,12 +223,12 @@ struct ChunkedExpansion {
   }
   // Load an entry of the grid's queue; one at the goal goes back there.
   __device__ void load_entry(ChunkExpander& expander, u32 place, i64 own) {
-    bool there = own >> 32 < expander.goal;
-    if (!there) expander.spill(own);
+    bool valid = own >> 32 < expander.goal;
+    if (!valid) expander.spill(own);
     search.block->scratch[place] = own;
     i64 v = (u32)own, begin = load_readonly(search.indptr + v);
     search.block->scratch[blockDim.x + place] =
-        ChunkExpander::row_of(begin, there ? load_readonly(search.indptr + v + 1) : begin);
+        ChunkExpander::row_of(begin, valid ? load_readonly(search.indptr + v + 1) : begin);
   }
   __device__ void expand_entry(ChunkExpander& expander, i64 own, i64 row, u32 lane, i64* long_rows,
                                u32* num_long) {
