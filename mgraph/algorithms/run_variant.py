@@ -76,10 +76,10 @@ def search(prepared: Prepared, shard: Shard, comm: Communicator, spec: Traversal
             positions = _find_sources(shard, comm, spec)
         starts = spec.sources if variant.takes_user_ids else connected(shard, positions)
         how = {"until": until} if variant.stops and until else {}
+        dtype = prepared.dtype
+        limit = prepared.limit(spec.limit)
         # Only breadth-first has each vertex in one frontier.
         with trace.phase("traverse", shard.partition.num_positions if spec.algorithm == "bfs" else 0):
-            dtype = prepared.dtype
-            limit = prepared.limit(spec.limit)
             if spec.algorithm == "sssp":
                 found: Traversal | None = variant.loop(shard, comm, starts, trace, dtype, limit, **how)
             elif variant.translates and spec.predecessors:

@@ -24,7 +24,7 @@ DIRECTIONS = ("out", "in", "both")
 @pytest.mark.widens
 @pytest.mark.parametrize("case", GRAPHS, ids=lambda case: case.name)
 def test_degrees_equal_the_oracle_for_any_number_of_ranks_and_order(case, clusters):
-    for cluster in map(clusters.get, by_tier(FEW_RANKS, RANKS)):
+    for cluster in map(clusters.get, by_tier(FEW_RANKS, FEW_RANKS, RANKS)):
         for order in ORDERS:
             with graph_of(case, cluster, order) as g:
                 for direction in DIRECTIONS:

@@ -64,7 +64,7 @@ def test_values_equal_the_oracle_for_any_number_of_ranks_and_order(directed, dty
         random.integers(0, 50, len(case.sources)) if np.dtype(dtype).kind != "f" else random.random(len(case.sources))
     )
     case = ringed(replace(case, weights=weights.astype(dtype)))
-    for cluster in map(clusters.get, by_tier(FEW_RANKS, RANKS)):
+    for cluster in map(clusters.get, by_tier(FEW_RANKS, FEW_RANKS, RANKS)):
         for order in ORDERS:
             with graph_of(case, cluster, order) as g:
                 check(g, case)

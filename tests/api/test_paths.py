@@ -43,15 +43,16 @@ def test_paths_equal_those_of_whole_searches(case, weighted, clusters):
     sources, targets = pairs_of(case)
     search, oracle = (mg.sssp, oracles.sssp) if weighted else (mg.bfs, oracles.bfs)
     wanted = [oracle(case, [source])[target] for source, target in zip(sources, targets, strict=True)]
-    for cluster in map(clusters.get, by_tier(FEW_RANKS, RANKS)):
+    for cluster in map(clusters.get, by_tier(FEW_RANKS, FEW_RANKS, RANKS)):
         for order in ORDERS:
             with graph_of(case, cluster, order) as g:
                 found = mg.shortest_paths(g, sources, targets, weighted=weighted)
                 assert [path.distance for path in found] == wanted
                 assert mg.shortest_path(g, sources[0], targets[0], weighted=weighted) == found[0]
-                for path, source, target in zip(found, sources, targets, strict=True):
+                for source in set(sources.tolist()):
                     with search(g, source) as whole:
-                        assert path.vertices == whole.path_to(target)
+                        for path, begin, target in zip(found, sources, targets, strict=True):
+                            assert begin != source or path.vertices == whole.path_to(target)
 
 
 @pytest.mark.parametrize("weighted", [False, True], ids=["hops", "weights"])

@@ -320,7 +320,7 @@ def interrupt_when(condition) -> None:
 
 @pytest.mark.ci
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("delay_s", [0.02, 0.1, 0.3, 0.6])
+@pytest.mark.parametrize("delay_s", [0.02, *[pytest.param(delay, marks=pytest.mark.long) for delay in (0.1, 0.3)], 0.6])
 @pytest.mark.parametrize(
     "find", [lambda g: mg.bfs(g, 1), lambda g: mg.sssp(g, 1), mg.connected_components, mg.minimum_spanning_forest]
 )

@@ -327,6 +327,7 @@ def worker_of_chunk(block, block_info=None):
     return np.full(len(block), get_worker().id)
 
 
+@pytest.mark.ci
 def test_results_and_dask_arrays_stay_on_dask_workers():
     with (
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as workers,

@@ -29,7 +29,7 @@ def turned(case):
 @pytest.mark.parametrize("case", DIRECTED, ids=lambda case: case.name)
 def test_searches_of_a_reversed_graph_equal_the_oracle(case, clusters):
     source = int(case.targets[0]) if len(case.targets) else 0
-    for cluster in map(clusters.get, by_tier(FEW_RANKS, RANKS)):
+    for cluster in map(clusters.get, by_tier(FEW_RANKS, FEW_RANKS, RANKS)):
         for order in ORDERS:
             with (
                 graph_of(case, cluster, order) as g,

@@ -65,7 +65,7 @@ def dag(width):
 @pytest.mark.widens
 @pytest.mark.parametrize("case", GRAPHS, ids=lambda case: case.name)
 def test_labels_equal_the_oracle_for_any_number_of_ranks_and_order(case, clusters):
-    for cluster in map(clusters.get, by_tier(FEW_RANKS, RANKS)):
+    for cluster in map(clusters.get, by_tier(FEW_RANKS, FEW_RANKS, RANKS)):
         for order in ORDERS:
             check_strong_components(case, cluster, order)
 
@@ -144,7 +144,7 @@ LONG_GRAPHS = {
 def test_long_ways_take_few_rounds(name, clusters):
     """Far fewer than there are vertices on the longest way."""
     case, most = LONG_GRAPHS[name]
-    for num_ranks in by_tier(FEW_RANKS, RANKS):
+    for num_ranks in by_tier(FEW_RANKS, FEW_RANKS, RANKS):
         for order in ORDERS:
             with graph_of(case, clusters[num_ranks], order) as g, mg.strongly_connected_components(g) as found:
                 np.testing.assert_array_equal(found.labels.to_numpy(), by_scipy(case))

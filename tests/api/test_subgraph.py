@@ -43,7 +43,7 @@ def check_subgraph(part, case, kept, names):
 @pytest.mark.parametrize("case", GRAPHS, ids=lambda case: case.name)
 def test_sizes_of_components_equal_the_oracle(case, clusters):
     wanted, counts = np.unique(oracles.components(case), return_counts=True)
-    for cluster in map(clusters.get, by_tier(FEW_RANKS, RANKS)):
+    for cluster in map(clusters.get, by_tier(FEW_RANKS, FEW_RANKS, RANKS)):
         for order in ORDERS:
             with graph_of(case, cluster, order) as g, mg.connected_components(g) as found:
                 labels, sizes = found.sizes()
@@ -58,7 +58,7 @@ def test_sizes_of_components_equal_the_oracle(case, clusters):
 @pytest.mark.parametrize("case", GRAPHS, ids=lambda case: case.name)
 def test_largest_component_has_its_edges_and_the_ids_of_its_vertices(case, clusters):
     labels = oracles.components(case)
-    for cluster in map(clusters.get, by_tier(FEW_RANKS, RANKS)):
+    for cluster in map(clusters.get, by_tier(FEW_RANKS, FEW_RANKS, RANKS)):
         for order in ORDERS:
             with graph_of(case, cluster, order) as g:
                 if not case.num_vertices:

@@ -64,7 +64,7 @@ def test_result_interrupted_at_any_line_leaves_nothing_on_the_ranks(kind, name):
     with local_cluster(kind, timeout_s=20) as cluster, mg.rmat(4, weights="float32", cluster=cluster) as g:
         CALLS[name](g)
         # Primes, so that interrupts reach every line of a loop. The emulator's launches take long.
-        for step in itertools.count(0, by_tier(379, 257) if kind == GPU else by_tier(7, 1)):
+        for step in itertools.count(0, by_tier(379, 379, 257) if kind == GPU else by_tier(7, 3, 1)):
             if not interrupted_at(step, lambda: CALLS[name](g), of_package(), by_line=True):
                 break
             wait_until(lambda: [set(objects) for objects in cluster._objects] == [{g._key}] * cluster.num_ranks)
@@ -118,6 +118,7 @@ def test_searches_succeed_after_many_interrupts(num_ranks, scale):
     )
 
 
+@pytest.mark.ci
 @pytest.mark.widens
 @pytest.mark.parametrize("threads", [1, 3])
 def test_searches_of_one_gpu_succeed_after_many_interrupts(threads):

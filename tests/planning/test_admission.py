@@ -155,6 +155,7 @@ def test_graph500_is_refused_with_the_text_of_its_plan(no_gpus, monkeypatch, cou
     assert refused("graph500", "--scale", 30, code=5) == planned
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("num_ranks", [1, 2])
 def test_validation_that_would_not_fit_is_refused_before_it_begins(num_ranks, monkeypatch):
     monkeypatch.setattr(CpuBackend, "limits", dataclasses.replace(LIMITS["cpu"], tried_bytes=0))

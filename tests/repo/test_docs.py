@@ -27,6 +27,7 @@ FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NEEDY_FENCE = re.compile(r"^<!-- needs: [\w ]+ -->\n```.*?^```$", re.MULTILINE | re.DOTALL)
 # Documents with Python that goes on from what the reader has, or is run by tests/store or tests/nx_backend.
 PYTHON_NOT_RUN = {"networkx.md", "output.md", "store.md"}
+EXAMPLES_OF_THE_QUICK_TIER = {"README.md", "quickstart.md", "bfs.md", "labels.md"}
 # Documents with commands that name files of others, or large graphs.
 COMMANDS_NOT_RUN = {"formats.md", "store.md", "variants.md", "configuration.md"}
 # A word in backticks that may be a path of this tree: it has a slash or a known suffix.
@@ -191,9 +192,9 @@ def documents_with(language: str, left_out: set[str]) -> list:
     """Return the documents for users that have blocks of a language, as parameters of a test."""
     found = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
     found = [path for path in found if path.name not in left_out and fences(runnable(path), language)]
-    # Workers of Dask take seconds to start.
-    slow = {"cluster.md": pytest.mark.ci}
-    return [pytest.param(path, marks=slow.get(path.name, ()), id=path.name) for path in found]
+    # The others start workers of Dask, or import and compile for seconds.
+    marks = {path: () if path.name in EXAMPLES_OF_THE_QUICK_TIER else pytest.mark.ci for path in found}
+    return [pytest.param(path, marks=marks[path], id=path.name) for path in found]
 
 
 @pytest.mark.timeout(300)

@@ -79,6 +79,7 @@ def test_every_persistent_kernel_has_a_test():
     assert [stem for stem in persistent_stems() if not loop_test(stem).exists()] == []
 
 
+@pytest.mark.covering(every=2)
 @pytest.mark.parametrize("device", ["emulated", pytest.param("cuda", marks=pytest.mark.gpu)])
 @pytest.mark.parametrize("name", KERNELS)
 def test_twins_agree(name, device):

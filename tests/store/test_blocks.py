@@ -31,7 +31,7 @@ def small_pieces(monkeypatch):
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_compact_load_equals_build_on_any_number_of_ranks(case, order, tmp_path):
-    ranks = by_tier(FEW_RANKS, RANKS)
+    ranks = by_tier(FEW_RANKS, FEW_RANKS, RANKS)
     built = {p: build_shards(case, p, order, "compact") for p in ranks}
     for p in ranks:
         store = save_shards(built[p], tmp_path / f"on {p}")

@@ -47,7 +47,7 @@ def check(case, order, folder, ranks=RANKS, layout="rows"):
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("case", [*CASES, ISOLATED], ids=lambda case: case.name)
 def test_load_equals_build_on_any_number_of_ranks(case, order, tmp_path):
-    check(case, order, tmp_path, by_tier(FEW_RANKS, RANKS))
+    check(case, order, tmp_path, by_tier(FEW_RANKS, FEW_RANKS, RANKS))
 
 
 @pytest.mark.usefixtures("small_pieces")

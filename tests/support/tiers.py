@@ -36,8 +36,10 @@ def examples(count: int, **more: object) -> settings:
     return settings(max_examples=scaled(count), deadline=None, **more)
 
 
-def by_tier(quick: Any, ci: Any) -> Any:
-    """Return the value for the chosen tier; a test that uses it is marked `widens`."""
+def by_tier(quick: Any, ci: Any, everything: Any = None) -> Any:
+    """Return the value for the chosen tier, CI's for the highest by default; a test that uses it is marked `widens`."""
+    if chosen == ALL and everything is not None:
+        return everything
     return quick if chosen == QUICK else ci
 
 

@@ -3,7 +3,7 @@
 // parameters.
 //
 //   persistent_kernels.cuh          state of a search (a table of it), its phases, trace and report
-//   persistent_kernels.steps.cuh    the ways to do a level: push to a queue or to parents, pull, list
+//   persistent_kernels.steps.cuh    ways to do a level: push to a queue or to parents, pull, list
 //   persistent_kernels.chunked.cuh  many levels of a deep graph with narrow frontiers at a time
 //   parent_scans.cuh                scans of rows for a parent, as on several GPUs
 

@@ -157,6 +157,7 @@ def test_invalid_arguments_are_refused(cluster):
         mg.bfs_together(g, [0])
 
 
+@pytest.mark.ci
 def test_graph500_reports_multi_source_searches_beside_single_ones(cluster, monkeypatch):
     run = run_graph500(Graph500(8, num_roots=70, kernels=("bfs",), roots_at_once=True), cluster=cluster)
     searched = run.searches["bfs"]

@@ -172,7 +172,7 @@ def test_many_blocks_send_and_merge_candidates(blocks):
         np.testing.assert_array_equal(ours.predecessors, wanted.predecessors)
 
 
-@pytest.mark.parametrize("order", ["degree", "natural"])
+@pytest.mark.parametrize("order", ["degree", pytest.param("natural", marks=pytest.mark.ci)])
 def test_thread_blocks_scan_hubs(order, monkeypatch):
     """Words with hubs in a pushed frontier are assigned to blocks, each row to a warp."""
     monkeypatch.setattr(module, "HUB_ARCS", 4)

@@ -185,6 +185,7 @@ def test_search_that_reaches_little_decides_nothing(cluster, costs):
         assert found(mg.bfs, g, 0)[0] == "bfs.persistent"
 
 
+@pytest.mark.ci
 def test_distances_of_32_bits_are_tried_on_the_host_too(cluster, costs, monkeypatch):
     costs(0)
     # One bucket is as wide as the path is long.
