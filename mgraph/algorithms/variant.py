@@ -240,8 +240,7 @@ class Variant:
     keeps_checkpoints
         Whether `loop` gives its state to `trace.checkpoints`, and goes on from the state that is found there.
     stops
-        Whether `loop` takes `until`, positions of vertices with arcs, and ends once all of them are settled; persistent
-        variants may go on if there are several.
+        Whether `loop` takes `until`, positions of vertices with arcs, and ends once all of them are settled.
     """
 
     name: str

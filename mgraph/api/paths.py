@@ -82,9 +82,6 @@ def shortest_paths(
 ) -> list[Path]:
     """Find a shortest path for each pair of a source and a target.
 
-    Pairs with the same source share a search, which ends once all of its targets are settled; on GPUs with persistent
-    kernels only if there is one target.
-
     Parameters
     ----------
     g, weighted
@@ -101,6 +98,10 @@ def shortest_paths(
     ------
     UsageError, InputError, WouldNotFit
         As `shortest_path`; UsageError also if there are more sources than targets, or fewer.
+
+    Notes
+    -----
+    Pairs with the same source share a search, which ends once all of its targets are settled. Docs: paths.md.
 
     Examples
     --------

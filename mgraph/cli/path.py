@@ -38,7 +38,7 @@ from mgraph.formatting import counted
 def path(source: str, target: str, hops: bool, **options: Any) -> None:
     """Find a shortest path between two vertices of INPUT, by weights if it has them.
 
-    INPUT is a file, or a spec such as rmat:20. On CPUs the search ends once the target is found.
+    INPUT is a file, or a spec such as rmat:20. The search ends once the target is found.
     """
     edges = source_of(options["input"], *(options[name] for name in FILE_OPTIONS), ends_only=hops)
     check_ends(edges, (source,), target, weighted=False)

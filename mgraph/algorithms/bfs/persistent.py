@@ -35,7 +35,7 @@ from mgraph.algorithms.bfs.step import DEEP_DEGREE, GROWTH
 from mgraph.algorithms.common.control_block import ControlBlock
 from mgraph.algorithms.common.cost_model import bfs_costs
 from mgraph.algorithms.common.gpu_or_host import try_gpu
-from mgraph.algorithms.common.traversal import TRACE_RECORDS, Trace, Traversal, only_target
+from mgraph.algorithms.common.traversal import TRACE_RECORDS, Trace, Traversal, watched_and_listed
 from mgraph.algorithms.derived import DEVICE_RATES, FIRST_NEIGHBORS, IN_ROWS
 from mgraph.algorithms.variant import GraphSizes, Variant
 from mgraph.backends.base import Allocated, PersistentBackend
@@ -67,16 +67,20 @@ def bfs_persistent(
     """Find the levels and parents that step.py finds from `sources`, which are positions.
 
     Return None where it turns out that the host is faster. `translate` launches the translation of both into user ids
-    before the host waits for the search. With one position `until`, only up to its level, or a little farther.
+    before the host waits for the search. With positions `until`, only up to the level of the farthest, or a little
+    farther.
     """
     backend = shard.backend
     assert isinstance(backend, PersistentBackend), "the variant applies to no other"
     starts = sources if len(sources) == 1 else sorted(set(sources))
     source = starts[0] if starts else 0
-    target = only_target(until)
+    target, targets = watched_and_listed(until)
+    is_usual = len(starts) == 1 and not targets
     for dtype, limit in _attempts(shard, depth_limit):
-        search = _search_from_one(shard, dtype) if len(starts) == 1 else _Search(shard, len(starts), dtype)
-        search.control.give(starts, depth_limit=-1 if limit is None else limit, source=source, target=target)
+        search = _search_from_one(shard, dtype) if is_usual else _Search(shard, len(starts), len(targets), dtype)
+        search.control.give(
+            [*starts, *targets], depth_limit=-1 if limit is None else limit, source=source, target=target
+        )
         levels, parents, *_ = search.launch()
         wait = backend.marked()
         try:
@@ -127,12 +131,12 @@ def may_exceed_uint8_levels(shard: Shard) -> bool:
 
 
 class _Search:
-    """The prepared launch of searches of a shard from so many sources.
+    """The prepared launch of searches of a shard from so many sources, to so many targets if they are listed.
 
     `launch` returns levels, parents and work arrays that are dead once the search has ended.
     """
 
-    def __init__(self, shard: Shard, num_sources: int, dtype: np.dtype) -> None:
+    def __init__(self, shard: Shard, num_sources: int, num_targets: int, dtype: np.dtype) -> None:
         backend = shard.backend
         rows = shard.rows
         incoming = shard.incoming
@@ -150,6 +154,7 @@ class _Search:
         shared = {
             "num_arcs": num_arcs,
             "num_sources": num_sources,
+            "num_targets": num_targets,
             "capacity": capacity,
             "trace_records": TRACE_RECORDS,
             "growth": GROWTH,
@@ -160,9 +165,9 @@ class _Search:
         }
         # Where there are no vertices nothing is launched.
         empty = {"done": num == 0, "num_records": 0, "reached": 0, "reached_arcs": 0}
-        # One source is a launch parameter.
-        listed = num_sources if num_sources > 1 else 0
-        self.control = ControlBlock(backend, LAYOUT, shared, empty, TRACE_RECORDS, listed)
+        # One source, with one target at most, is a launch parameter.
+        num_listed = num_sources + num_targets if num_sources > 1 or num_targets else 0
+        self.control = ControlBlock(backend, LAYOUT, shared, empty, TRACE_RECORDS, num_listed)
         work = Allocated(work_words(num, capacity, vertex.itemsize, TRACE_RECORDS), np.dtype(np.uint32))
         # Chunked expansion needs 8 bytes a vertex. It writes one trace record for many levels, and levels in bytes are
         # counted by records: so only with full-width levels.
@@ -177,7 +182,7 @@ class _Search:
 
 @cached_on_shard
 def _search_from_one(shard: Shard, dtype: np.dtype) -> _Search:
-    return _Search(shard, 1, dtype)
+    return _Search(shard, 1, 0, dtype)
 
 
 def _sum_of(log: bytes, fact: str) -> int:

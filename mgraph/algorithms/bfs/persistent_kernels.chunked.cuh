@@ -104,7 +104,7 @@ struct ChunkedExpansion {
     if (!search.sync_phase()) return false;
     i64 *from = search.filled().offsets, *to = search.filled().first,
         limit = search.parameter(DEPTH_LIMIT), size = search.count, kept = search.level;
-    while (size && is_narrow(size) && kept != limit && !is_target_within(kept)) {
+    while (size && is_narrow(size) && kept != limit && !are_targets_within(kept)) {
       i64 goal = limit < 0 || kept + CHUNK_LEVELS < limit ? kept + CHUNK_LEVELS : limit;
       expand_chunk(from, size, to, goal);
       if (!search.sync_phase()) return false;
@@ -140,11 +140,11 @@ struct ChunkedExpansion {
           ChunkExpander::entry(search.level, (i64)search.pushed().vertices[i]);
   }
 
-  // Whether the target has a level of at most `kept`. Race: blocks may be in the next chunk
+  // Whether all targets have a level of at most `kept`. Race: blocks may be in the next chunk
   // already, which lowers no level to `kept` or below, so that all threads find the same.
-  __device__ bool is_target_within(i64 kept) {
-    i64 target = search.parameter(TARGET);
-    return target >= 0 && load_relaxed(&search.packed[target]) >> 32 <= kept;
+  __device__ bool are_targets_within(i64 kept) {
+    return search.are_targets_settled(
+        [&](i64 target) { return load_relaxed(&search.packed[target]) >> 32 <= kept; });
   }
 
   // Levels above `kept` are dropped; vertices at `kept` become the frontier.

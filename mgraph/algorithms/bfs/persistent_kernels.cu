@@ -46,7 +46,7 @@ struct PersistentBfs : BfsSteps {
     if (pushed_first) arcs_before = scanned = arcs;
     if (pushed_first || !single_source) finish_level();
     if (pushed_first) trace(PUSH, 1, scanned, 1);
-    while (count && level != parameter(DEPTH_LIMIT) && !is_target_visited()) {
+    while (count && level != parameter(DEPTH_LIMIT) && !are_targets_visited()) {
       i64 frontier = count;
       pulling = has_list || pull_pays(arcs_before);
       if (!(pulling ? pull_level() : push_level())) return;
@@ -122,7 +122,9 @@ struct PersistentBfs : BfsSteps {
     in_bits = true;
     in_queue = false;
     num_pulls++;
-    listing = !has_list && (n - reached) * LISTED_SHARE < n;
+    // A search for several targets needs all reached vertices in one bitmap: after a list each has
+    // those of every other level.
+    listing = !has_list && !parameter(NUM_TARGETS) && (n - reached) * LISTED_SHARE < n;
     has_list ? scan_list() : pull();
     if (!sync_phase()) return false;
     scanned = total(SCANNED);

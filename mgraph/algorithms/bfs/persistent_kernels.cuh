@@ -237,13 +237,17 @@ struct BfsState : Work<BfsState> {
     level++;
   }
 
-  // Whether the target has a level, after a level: no thread writes visited() in the next one.
-  __device__ bool is_target_visited() {
-    i64 target = parameter(TARGET);
-    return target >= 0 && test_bit(visited(), target);
+  // Whether all targets have a level, after a level: no thread writes visited() in the next one.
+  template <class IsSettled> __device__ bool are_targets_settled(IsSettled is_settled) {
+    const i64* listed =
+        host + RECORDS_AT + parameter(TRACE_RECORDS) * TRACE_WORDS + parameter(NUM_SOURCES);
+    return are_settled(&block->parameters[TARGET], listed, parameter(NUM_TARGETS), is_settled);
   }
-  // The same in one block, which marks levels alone. Race: threads may be in the next level
-  // already, and store that one: all threads find the same.
+  __device__ bool are_targets_visited() {
+    return are_targets_settled([&](i64 target) { return test_bit(visited(), target); });
+  }
+  // The same of the only target, in one block, which marks levels alone. Race: threads may be in
+  // the next level already, and store that one: all threads find the same.
   __device__ bool is_target_in_level() {
     i64 target = parameter(TARGET);
     return target >= 0 && load_relaxed(&levels[target]) <= level;

@@ -1,7 +1,8 @@
 """A whole breadth-first search in one launch, on one rank: the persistent variant of algorithms/bfs/step.py.
 
 Its control block is in host memory that the kernel reads and writes, so that a search is one launch and one wait:
-`LAUNCH_PARAMETERS` and `COSTS`, `REPORT`, a `RECORD` for each superstep, then the sources.
+`LAUNCH_PARAMETERS` and `COSTS`, `REPORT`, a `RECORD` for each superstep, then the sources and targets, where one of
+these are several.
 """
 
 from __future__ import annotations
@@ -9,10 +10,12 @@ from __future__ import annotations
 from mgraph.backends.kernel import persistent
 from mgraph.backends.shared_names import Constants, ControlLayout, Names, WorkArea
 
-# `depth_limit` and `target`, at whose level the search ends, are -1 where there are none.
+# `depth_limit` and `target`, at whose level the search ends, are -1 where there are none. Of several targets it is the
+# first, and all `num_targets` follow the sources; 0 says that it is the only one.
 LAUNCH_PARAMETERS = Names(
     "Parameter",
-    "depth_limit source target num_arcs num_sources capacity trace_records growth uniform_degree degree_one_from parts",
+    "depth_limit source target num_arcs num_sources num_targets capacity trace_records growth uniform_degree "
+    "degree_one_from parts",
 )
 # Costs by which the way to do a level is chosen, in femtoseconds (algorithms/common/cost_model.py): a phase, an arc
 # pushed to a queue, an arc proposed to parents, a vertex found so, a vertex passed over, a vertex of which a pull

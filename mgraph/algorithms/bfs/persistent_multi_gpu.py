@@ -25,7 +25,7 @@ from mgraph.algorithms.bfs.persistent import level_dtypes
 from mgraph.algorithms.bfs.persistent_kernels import queue_capacity
 from mgraph.algorithms.bfs.persistent_multi_gpu_kernels import LAYOUT, METHODS, WORK, search_ranks
 from mgraph.algorithms.bfs.step import BETA, GROWTH
-from mgraph.algorithms.common.multi_gpu_search import MultiGpuSearch, target_state
+from mgraph.algorithms.common.multi_gpu_search import MultiGpuSearch, target_states
 from mgraph.algorithms.common.traversal import TRACE_RECORDS, Trace, Traversal
 from mgraph.algorithms.derived import FIRST_NEIGHBORS, IN_ROWS
 from mgraph.algorithms.variant import Derived, GraphSizes, Variant
@@ -60,13 +60,15 @@ def bfs_multi_gpu(
 ) -> Traversal:
     """Find the levels and parents that step.py finds, from distinct user ids.
 
-    With one position `until`, only up to its level.
+    With positions `until`, only up to the level of the farthest.
     """
     assert comm.size == shard.partition.num_ranks, "the kernel is compiled for so many"
+    target, targets = target_states(shard.partition, until)
+    is_usual = len(users) == 1 and not targets
     for dtype, limit in level_dtypes(shard, depth_limit):
-        search = _search_from_one(shard, dtype) if len(users) == 1 else _search_from(shard, dtype, len(users))
-        parameters = {"depth_limit": -1 if limit is None else limit, "target": target_state(shard.partition, until)}
-        (levels, parents), (num_records, reached, reached_arcs), sources = search(comm, parameters, users, trace)
+        search = _search_from_one(shard, dtype) if is_usual else _search_from(shard, dtype, len(users), len(targets))
+        own = {"depth_limit": -1 if limit is None else limit, "target": target}
+        (levels, parents), (num_records, reached, reached_arcs), sources = search(comm, own, users, targets, trace)
         if limit is None or limit == depth_limit or num_records < limit:
             return Traversal(levels, parents, reached, reached_arcs, sources=sources)
         shard.exceeds_uint8_levels = True
@@ -75,13 +77,14 @@ def bfs_multi_gpu(
     raise AssertionError("levels of 32 bits are never too narrow")
 
 
-def _search_from(shard: Shard, dtype: np.dtype, num_sources: int) -> MultiGpuSearch:
+def _search_from(shard: Shard, dtype: np.dtype, num_sources: int, num_targets: int) -> MultiGpuSearch:
     partition = shard.partition
     rows = shard.rows
     incoming = shard.incoming
     first_neighbors = require_first_neighbors(shard)
     shared = {
         "num_sources": num_sources,
+        "num_targets": num_targets,
         "stride": partition.stride,
         "multiplier": partition.multiplier,
         "first": partition.offset(shard.rank),
@@ -101,12 +104,12 @@ def _search_from(shard: Shard, dtype: np.dtype, num_sources: int) -> MultiGpuSea
         Allocated(shard.num_owned, dtype), Allocated(shard.num_owned, partition.dtype),
     )  # fmt: skip
     kernel = for_ranks(search_ranks, partition.num_ranks)
-    return MultiGpuSearch(shard, num_sources, kernel, METHODS, LAYOUT, shared, args)
+    return MultiGpuSearch(shard, kernel, METHODS, LAYOUT, shared, args)
 
 
 @cached_on_shard
 def _search_from_one(shard: Shard, dtype: np.dtype) -> MultiGpuSearch:
-    return _search_from(shard, dtype, 1)
+    return _search_from(shard, dtype, 1, 0)
 
 
 @cached_on_shard

@@ -30,6 +30,8 @@ struct MultiGpuBfs : MultiGpuPush {
 
   __device__ void run(const Sources& sources, i64* report) {
     num_left = parameter(NUM_POSITIONS);
+    // A search for several targets needs all reached vertices in one bitmap.
+    listable = !parameter(NUM_TARGETS);
     arcs_left = parameter(NUM_ARCS);
     started = clock_ns();
     clear(sources);
@@ -41,7 +43,8 @@ struct MultiGpuBfs : MultiGpuPush {
     }
     if (!sync_ranks()) return;
     finish_level();
-    while (count && level != parameter(DEPTH_LIMIT) && !is_target_reached()) {
+    const i64* listed_targets = sources.listed + sources.count;
+    while (count && level != parameter(DEPTH_LIMIT) && !are_targets_reached(listed_targets)) {
       i64 frontier = count;
       pulling = listed || pull_pays();
       if (!search_level()) return;
@@ -163,13 +166,15 @@ struct MultiGpuBfs : MultiGpuPush {
   }
 
   // ---- a level ---------------------------------------------------------------------------------
-  // Whether the target was reached in the level that has ended: each way to do a level marks what
-  // it reaches in the copies of all ranks that are current behind its barrier. Race: before the
-  // next barrier owners may write their slices into these copies again, with the same bit for the
-  // target: the search has ended if it is set, else the owner lacks it too.
-  __device__ bool is_target_reached() const {
-    i64 target = parameter(TARGET);
-    return target >= 0 && load_relaxed(current_copy() + (target >> 5)) >> (target & 31) & 1;
+  // Whether all targets are reached: each way to do a level marks what it reaches in the copies of
+  // all ranks that are current behind its barrier; with lists, which a search for several targets
+  // does without, these lack older ones. Race: before the next barrier owners may write their
+  // slices into these copies again, with the same bit for the target: the search has ended if it
+  // is set, else the owner lacks it too.
+  __device__ bool are_targets_reached(const i64* listed) {
+    return are_settled(&block->parameters[TARGET], listed, parameter(NUM_TARGETS), [&](i64 target) {
+      return load_relaxed(current_copy() + (target >> 5)) >> (target & 31) & 1;
+    });
   }
   // As pull_pays in algorithms/bfs/step.py, with cheaper scans. A frontier that may exceed the
   // queue is pulled, and so are the last vertices when they may be listed.

@@ -1,7 +1,7 @@
 """A whole breadth-first search in one launch a rank: the persistent multi-GPU variant of algorithms/bfs/step.py.
 
 Its control block is in host memory that the kernel reads and writes: `LAUNCH_PARAMETERS`, `REPORT`, a `RECORD`
-for each level, then the sources.
+for each level, then the sources and targets.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from mgraph.backends.kernel import persistent
 from mgraph.backends.shared_names import Constants, ControlLayout, Names, Offsets, WorkArea
 
 # `found` is written by the kernel once it has translated the sources itself; `target`, at whose level the search ends,
-# is a state index, or -1.
+# is a state index, or -1. Of several it is the first, and all `num_targets` follow the sources; 0: it is the only one.
 LAUNCH_PARAMETERS = Names(
     "Parameter",
-    "depth_limit found target num_sources stride multiplier first num_owned num_positions num_arcs last_arc "
-    "degree_one_from num_hubs capacity inbox beta growth first_user num_users trace_records",
+    "depth_limit found target num_sources num_targets stride multiplier first num_owned num_positions num_arcs "
+    "last_arc degree_one_from num_hubs capacity inbox beta growth first_user num_users trace_records",
 )
 METHODS = Names("Method", "push pull")
 REPORT = Names("Report", "done num_records reached reached_arcs")

@@ -1,7 +1,7 @@
 """The control block of a persistent search, in host memory that the kernel reads and writes.
 
 Its words (ControlLayout): the launch parameters, those of one search before those that all searches of a shard share;
-the kernel's report; the records of its trace; the sources, where the kernel reads a list of them.
+the kernel's report; the records of its trace; sources and targets, where the kernel reads a list of them.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class ControlBlock:
         By name, the parameters that all these searches share.
     report
         By name, the report of a search that launches nothing.
-    num_records, num_sources
-        Capacities of the trace and of the list of sources.
+    num_records, num_listed
+        Capacities of the trace, and of the list of sources and targets.
 
     Attributes
     ----------
@@ -53,15 +53,15 @@ class ControlBlock:
         shared: Mapping[str, int],
         report: Mapping[str, int],
         num_records: int,
-        num_sources: int,
+        num_listed: int,
     ) -> None:
         if shared.keys() != set(layout.shared) or report.keys() != set(layout.report):
             unmatched = shared.keys() ^ set(layout.shared) | report.keys() ^ set(layout.report)
             raise TypeError(f"a control block: {sorted(unmatched)} are missing or unknown")
         self.sources_at = layout.sources_at(num_records)
         self.backend = backend
-        self._lists_sources = num_sources > 0
-        self.words, self.on_host = backend.host_words(self.sources_at + num_sources)
+        self._has_list = num_listed > 0
+        self.words, self.on_host = backend.host_words(self.sources_at + num_listed)
         # Bytes are packed and copied in half the time of words.
         self._memory = self.on_host.data.cast("B")
         self._own_names = layout.own
@@ -73,12 +73,12 @@ class ControlBlock:
         self._records_at = WORD * layout.records_at
         self._record_bytes = WORD * len(layout.record)
 
-    def give(self, sources: Sequence[int], **own: int) -> None:
-        """Write the parameters of one search, by name, and an empty report."""
+    def give(self, listed: Sequence[int], **own: int) -> None:
+        """Write the parameters of one search, by name, an empty report, and the list where there is one."""
         self._own.pack_into(self._memory, 0, *[own[name] for name in self._own_names])
         self._memory[self._own.size : self._records_at] = self._behind_own
-        if self._lists_sources:
-            self.on_host[self.sources_at :][: len(sources)] = sources
+        if self._has_list:
+            self.on_host[self.sources_at :][: len(listed)] = listed
 
     def report(self) -> tuple[int, ...]:
         """Return what the kernel reports."""

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from mgraph.algorithms.common.control_block import ControlBlock
-from mgraph.algorithms.common.traversal import TRACE_RECORDS, Trace, only_target
+from mgraph.algorithms.common.traversal import TRACE_RECORDS, Trace, watched_and_listed
 from mgraph.backends.base import BOUND_PEER_BUFFERS, PersistentBackend
 from mgraph.backends.kernel import Kernel
 from mgraph.backends.shared_names import ControlLayout
@@ -30,14 +30,13 @@ from mgraph.types import Array
 MAX_SHARED_SOURCES = 64
 
 
-def target_state(partition: Partition, until: Sequence[int]) -> int:
-    """Return the state that ends a search: -1 for none or several."""
-    target = only_target(until)
-    return target if target < 0 else int(partition.state(target))
+def target_states(partition: Partition, until: Sequence[int]) -> tuple[int, Sequence[int]]:
+    """Return the state that a search watches first, -1 for none, and those of all targets where they are several."""
+    return watched_and_listed([int(partition.state(position)) for position in until])
 
 
 class MultiGpuSearch:
-    """The prepared launch of multi-GPU searches of a shard from so many sources.
+    """The prepared launch of multi-GPU searches of a shard from so many sources, and to so many listed targets.
 
     Parameters
     ----------
@@ -47,8 +46,8 @@ class MultiGpuSearch:
         Its control block. `found`, which says whether the sources are positions already, is one of a search's own
         parameters; the report begins with `done` and `num_records`.
     shared
-        The launch parameters that all searches of the shard share, by name, but for this rank's range of user ids and
-        the capacity of the trace.
+        The launch parameters that all these searches share, by name, `num_sources` and `num_targets` among them, but
+        for this rank's range of user ids and the capacity of the trace.
     args
         The kernel's arguments between the positions of user ids and the control block.
     """
@@ -56,7 +55,6 @@ class MultiGpuSearch:
     def __init__(
         self,
         shard: Shard,
-        num_sources: int,
         kernel: Kernel,
         methods: Sequence[str],
         layout: ControlLayout,
@@ -68,20 +66,26 @@ class MultiGpuSearch:
         assert isinstance(backend, PersistentBackend), "the caller checks this"
         self._shard = shard
         self._methods = methods
-        self._few = num_sources <= MAX_SHARED_SOURCES
+        self._few = shared["num_sources"] <= MAX_SHARED_SOURCES
+        num_listed = shared["num_sources"] + shared["num_targets"]
         self._found_at = layout.own.index("found")
         self._record_words = len(layout.record)
         shared = {**shared, "first_user": lo, "num_users": hi - lo, "trace_records": TRACE_RECORDS}
         report = dict.fromkeys(layout.report, 0)
-        self._control = ControlBlock(backend, layout, shared, report, TRACE_RECORDS, num_sources)
+        self._control = ControlBlock(backend, layout, shared, report, TRACE_RECORDS, num_listed)
         self._launch = backend.prepared(
             kernel, 0, shard.partition.stride, *BOUND_PEER_BUFFERS, shard.position_of_user, *args, self._control.words
         )
 
     def __call__(
-        self, comm: Communicator, own: Mapping[str, int], users: Sequence[int], trace: Trace
+        self,
+        comm: Communicator,
+        own: Mapping[str, int],
+        users: Sequence[int],
+        targets: Sequence[int],
+        trace: Trace,
     ) -> tuple[list[Array], list[int], list[int]]:
-        """Search from these user ids.
+        """Search from these user ids to the states that are listed as targets.
 
         Return the kernel's results; the number of trace records and the rest of its report; the positions of the users.
         The current phase begins when these are known.
@@ -91,9 +95,9 @@ class MultiGpuSearch:
         found_at = self._found_at
         assert peer_buffers is not None, "the caller opens them"
         if self._few:
-            control.give(users, found=0, **own)
+            control.give([*users, *targets], found=0, **own)
         else:
-            control.give(positions_of(self._shard, comm, users), found=1, **own)
+            control.give([*positions_of(self._shard, comm, users), *targets], found=1, **own)
             comm.barrier()
             trace.begin_phase()
         results = self._launch(*peer_buffers.bound)

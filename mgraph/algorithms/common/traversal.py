@@ -18,9 +18,9 @@ from mgraph.types import Array
 TRACE_RECORDS = 1 << 12
 
 
-def only_target(until: Sequence[int]) -> int:
-    """Return the position that ends a persistent search: -1 for none or several."""
-    return until[0] if len(until) == 1 else -1
+def watched_and_listed(until: Sequence[int]) -> tuple[int, Sequence[int]]:
+    """Return the target that a persistent search watches first, -1 for none, and all where they are several."""
+    return (until[0] if until else -1), (until if len(until) > 1 else ())
 
 
 @dataclass

@@ -17,7 +17,7 @@ from mgraph.algorithms.common.control_block import word_of
 from mgraph.algorithms.common.cost_model import sssp_costs
 from mgraph.algorithms.common.dtype_ladder import end_of, searched_bytes
 from mgraph.algorithms.common.gpu_or_host import try_gpu
-from mgraph.algorithms.common.traversal import Trace, Traversal, only_target
+from mgraph.algorithms.common.traversal import Trace, Traversal, watched_and_listed
 from mgraph.algorithms.derived import DEVICE_RATES, WEIGHT_SORTED_ROWS
 from mgraph.algorithms.sssp.near_far import default_delta, drop_unsettled
 from mgraph.algorithms.sssp.persistent_kernels import (
@@ -65,7 +65,8 @@ def sssp_persistent(
 ) -> Traversal | None:
     """Find distances in `dtype` from positions `sources`; predecessors are found afterwards.
 
-    Return None where it turns out that the host is faster. With one position `until`, only up to its bucket.
+    Return None where it turns out that the host is faster. With positions `until`, only up to the bucket of the
+    farthest.
     """
     assert comm.size == 1, "one rank alone runs in one launch"
     backend = shard.backend
@@ -114,6 +115,7 @@ class _Search:
             delta=word_of(width, dtype),
             num_sources=0,
             target=0,
+            num_targets=0,
             max_rounds=0,
             hubs=min(num, HUB_BYTES // dtype.itemsize) if has_hubs else 0,
             pulls=not info.directed,
@@ -138,13 +140,15 @@ class _Search:
     def counters(
         self, sources: list[int], cutoff: float | int | None, until: Sequence[int], max_rounds: int
     ) -> np.ndarray:
-        """Return the counters of one search, with the launch parameters and the sources in them."""
+        """Return the counters of one search, with the launch parameters, the sources and the targets in them."""
         starts = np.array(sorted(set(sources)), np.int64)
-        counters = np.concatenate([self._shared, starts])
+        target, targets = watched_and_listed(until)
+        counters = np.concatenate([self._shared, starts, np.array(targets, np.int64)])
         farthest = unreached_of(self._dtype) if cutoff is None else cutoff
         counters[LAUNCH_PARAMETERS.index("cutoff")] = word_of(farthest, self._dtype)
         counters[LAUNCH_PARAMETERS.index("num_sources")] = len(starts)
-        counters[LAUNCH_PARAMETERS.index("target")] = only_target(until)
+        counters[LAUNCH_PARAMETERS.index("target")] = target
+        counters[LAUNCH_PARAMETERS.index("num_targets")] = len(targets)
         counters[LAUNCH_PARAMETERS.index("max_rounds")] = max_rounds
         return counters
 

@@ -355,7 +355,7 @@ __device__ inline Variant make_search(i64 n, const i64* indptr, const vertex_t* 
     block.cutoff = *distance_at(&counters[CUTOFF]);
     block.delta = *distance_at(&counters[DELTA]);
     block.max_rounds = counters[MAX_ROUNDS];
-    block.target = counters[TARGET] < 0 ? nullptr : dist + counters[TARGET];
+    block.target = counters[TARGET];
   }
   search.start();
   return search;

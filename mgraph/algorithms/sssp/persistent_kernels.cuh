@@ -86,7 +86,7 @@ struct SsspBlock {
   i64 bucket_row_arcs,
       settled_row_arcs;  // rows' arcs of this bucket, repeats included; of all settled
   dist_t lowest, lowest_waiting, cutoff, delta;
-  const dist_t* target;  // distance of the target; null if there is none
+  i64 target;  // the target that the block watches
   i64 max_rounds;
 };
 
@@ -216,11 +216,20 @@ template <class Rows> struct SsspSearch : Rows {
   }
 
   // Whether the search may end where near is empty, and so all below the bound is settled: after
-  // its last round, or if the target is. Race: blocks may be in the next bucket already, and lower
-  // distances that others read here. No distance below the bound falls any more, and none falls
-  // below it: all threads find the same.
+  // its last round, or if all targets are. Race: blocks may be in the next bucket already, and
+  // lower distances that others read here. No distance below the bound falls any more, and none
+  // falls below it: all threads find the same.
   __device__ inline bool is_enough() {
-    return round >= block->max_rounds || (block->target && load_relaxed(block->target) < bound);
+    if (round >= block->max_rounds) return true;
+    return block->target >= 0 && load_relaxed(&dist[block->target]) < bound &&
+           !watch_open_target(block, counters, dist, bound);
+  }
+  // Not inlined: searches without targets would spill more.
+  static __device__ __noinline__ bool watch_open_target(SsspBlock* block, const i64* counters,
+                                                        const dist_t* dist, dist_t bound) {
+    return watch_open(&block->target, counters + SOURCES + counters[NUM_SOURCES],
+                      counters[NUM_TARGETS],
+                      [&](i64 target) { return load_relaxed(&dist[target]) < bound; });
   }
   // Begin the next bucket: no vertex is known to wait.
   __device__ inline void begin_bucket() {

@@ -14,12 +14,15 @@ RECORD_WORDS = SIZES.record_words
 MAX_RECORDS = SIZES.max_records
 COUNTER_STRIDE = SIZES.counter_stride
 TRIPLE = SIZES.triple
-# Launch parameters, at the head of `counters`: the first two are distances, `target` may be -1, `scale` is a float64;
+# Launch parameters, at the head of `counters`: the first two are distances, `scale` is a float64; `target` is -1 if
+# there is none, of several the first, and then all `num_targets` follow the sources (0: it is the only one);
 # the search ends with the bucket in which it has `max_rounds` rounds. COSTS follow, in femtoseconds
 # (algorithms/common/cost_model.py), by which each round is done one way or the other: to look up a vertex of the far
 # queue, to scan one of all, and to push or to pull an arc of a bucket's remainder. REPORT precedes the log on the host;
 # all distances below `settled` are settled at the end.
-LAUNCH_PARAMETERS = Names("Parameter", "cutoff delta num_sources target max_rounds hubs pulls scale long_rows")
+LAUNCH_PARAMETERS = Names(
+    "Parameter", "cutoff delta num_sources target num_targets max_rounds hubs pulls scale long_rows"
+)
 COSTS = Names("Cost", "splitting scanning pushing pulling")
 REPORT = Names("Report", "done num_records started settled")
 COUNTERS = Offsets(
@@ -64,7 +67,8 @@ def work_bytes(num_rows: int, num_arcs: int, vertex_bytes: int, *, weight_sorted
 def find_distances(lo, hi, abort, indptr, targets, weights, dist, bits, queues, tags, counters, log, report) -> None:
     """Find all distances, or those up to the target's bucket or the last round; lo .. hi are all vertices.
 
-    `counters` begin with the launch parameters and COSTS, are zero from there up to the sources, and end with these.
+    `counters` begin with the launch parameters and COSTS, are zero from there up to the sources, and end with these and
+    the targets, if they are several.
     The kernel is the first to write the rest: `bits`, `queues`, `tags`, which say where in its row a piece begins, and
     the `log`, of `work_lengths`; and REPORT and the log on the host.
     """

@@ -15,7 +15,7 @@ import numpy as np
 
 from mgraph.algorithms.common.control_block import word_of
 from mgraph.algorithms.common.dtype_ladder import first_dtypes, nearest_beyond, searched_bytes
-from mgraph.algorithms.common.multi_gpu_search import MultiGpuSearch, target_state
+from mgraph.algorithms.common.multi_gpu_search import MultiGpuSearch, target_states
 from mgraph.algorithms.common.traversal import TRACE_RECORDS, Trace, Traversal
 from mgraph.algorithms.derived import WEIGHT_SORTED_ROWS
 from mgraph.algorithms.sssp import persistent_multi_gpu_kernels as kernel
@@ -62,28 +62,28 @@ def sssp_multi_gpu(
 ) -> Traversal:
     """Find distances in `dtype` from sources, distinct user ids; predecessors are found afterwards.
 
-    With one position `until`, only up to its bucket.
+    With positions `until`, only up to the bucket of the farthest.
     """
-    has_light = shard.weight_sorted_rows is not None
+    target, targets = target_states(shard.partition, until)
     search = (
-        _prepare_search_from_one(shard, dtype, has_light)
-        if len(users) == 1
-        else _prepare_search(shard, dtype, len(users))
+        _prepare_search_from_one(shard, dtype, shard.weight_sorted_rows is not None)
+        if len(users) == 1 and not targets
+        else _prepare_search(shard, dtype, len(users), len(targets))
     )
     farthest = unreached_of(dtype) if cutoff is None else cutoff
     parameters = {
         "cutoff": word_of(farthest, dtype),
         "delta": word_of(narrow_delta(shard, dtype), dtype),
-        "target": target_state(shard.partition, until),
+        "target": target,
     }
-    (dist, _), (_, num_beyond, has_all), sources = search(comm, parameters, users, trace)
+    (dist, _), (_, num_beyond, has_all), sources = search(comm, parameters, users, targets, trace)
     _, first, last = _parts(shard.partition, dtype.itemsize)
     assert comm.peer_buffers is not None, "require_sssp_buffers() comes first"
     all_distances = comm.peer_buffers.own[first:last].view(dtype) if has_all else None
     return Traversal(dist, None, num_beyond=num_beyond, all_distances=all_distances, sources=sources)
 
 
-def _prepare_search(shard: Shard, dtype: np.dtype, num_sources: int) -> MultiGpuSearch:
+def _prepare_search(shard: Shard, dtype: np.dtype, num_sources: int, num_targets: int) -> MultiGpuSearch:
     """Return the prepared search, and its work area behind the distances."""
     partition = shard.partition
     info = shard.info
@@ -100,6 +100,7 @@ def _prepare_search(shard: Shard, dtype: np.dtype, num_sources: int) -> MultiGpu
         "num_positions": partition.num_positions,
         "num_owned": shard.num_owned,
         "num_sources": num_sources,
+        "num_targets": num_targets,
         "num_arcs": info.num_arcs,
         "capacity": queue_capacity(partition, num_arcs),
         "long_rows": long_rows(shard, ALL_WARPS_ROW),
@@ -112,7 +113,7 @@ def _prepare_search(shard: Shard, dtype: np.dtype, num_sources: int) -> MultiGpu
         rows.indptr, rows.targets, rows.weights, scale,
         Allocated(shard.num_owned, dtype), Allocated(work_words(partition, num_arcs), np.dtype(np.uint32)),
     )  # fmt: skip
-    return MultiGpuSearch(shard, num_sources, find_distances_on_ranks, METHODS, LAYOUT, shared, args)
+    return MultiGpuSearch(shard, find_distances_on_ranks, METHODS, LAYOUT, shared, args)
 
 
 @cached_on_shard
@@ -121,7 +122,7 @@ def _prepare_search_from_one(shard: Shard, dtype: np.dtype, has_light: bool) -> 
 
     `has_light` is part of the key: weight-sorted rows may be added later.
     """
-    return _prepare_search(shard, dtype, 1)
+    return _prepare_search(shard, dtype, 1, 0)
 
 
 def narrow_delta(shard: Shard, dtype: np.dtype) -> float | int:

@@ -13,12 +13,14 @@
 constexpr i64 WIDENED_SHARE = 64;
 // A round that begins with rows of more than one arc in so many marks vertices in most words.
 constexpr i64 DENSE_ROUND_SHARE = 64;
+// Added to a count of vertices, of fewer than 2^30 on all ranks: what barriers sum has 47 bits.
+constexpr i64 HAS_OPEN_TARGET = 1ll << 40;
 
 struct MultiGpuSssp : OwnedSlice {
   dist_t* out;
   dist_t delta;
   i64 num_records = 0, started = 0, count = 0, bucket_arcs = 0, max_bucket_arcs = 0;
-  bool has_pulled = false;
+  bool has_pulled = false, are_targets_settled = false;
   i64 bucket_row_arcs = 0,
       settled_row_arcs = 0;  // arcs of this bucket's rows, repeats included; of settled buckets
   i64 queued_row_arcs = 0;   // arcs of the rows that a round begins with
@@ -31,9 +33,9 @@ struct MultiGpuSssp : OwnedSlice {
     if (!end_phase()) return;
     while (has_work()) {
       Method method;
-      if (!advance_bucket(&method)) return;
+      if (!advance_bucket(&method, sources)) return;
       record_round(SCAN, count);
-      if (is_target_settled()) break;
+      if (are_targets_settled) break;
       for (; count || method != PUSH; method = PUSH) {
         i64 frontier = count;
         if (!run_round(method)) return;
@@ -104,7 +106,7 @@ struct MultiGpuSssp : OwnedSlice {
   // Once vertices have pulled, later buckets pull too: unsettled vertices then scan light arcs
   // alone, which is cheap. A bucket before that, where hubs lie on both sides of the bound, is
   // widened until a pull pays: to push the hubs' heavy arcs would take longer than everything else.
-  __device__ bool advance_bucket(Method* method) {
+  __device__ bool advance_bucket(Method* method, const Sources& sources) {
     dist_t low = (dist_t)load_relaxed(lowest_waiting(buffer(), bucket)),
            top = top_of<dist_t>::value();
     bool has_remainder = parameter(HAS_HEAVY) && bucket_row_arcs;
@@ -139,28 +141,27 @@ struct MultiGpuSssp : OwnedSlice {
     }
     if (threadIdx.x == 0) block->lowest = top;
     __syncthreads();
-    report_target();
+    count_open_targets(sources.listed + sources.count);
     *method == PUSH    ? scan_for_near()
     : *method == HEAVY ? scan_for_remainder<REMAINDER>()
                        : scan_for_remainder<PULLED>();
     if (!end_phase()) return false;
-    count = block->ranks.total[COUNT];
+    count = block->ranks.total[COUNT] & (HAS_OPEN_TARGET - 1);
+    are_targets_settled = parameter(TARGET) >= 0 && block->ranks.total[COUNT] < HAS_OPEN_TARGET;
     bucket_row_arcs = block->ranks.total[ARCS];
     if (*method == PUSH) queued_row_arcs = bucket_row_arcs;
     return true;
   }
-  // As the bound is raised the owner of the target reports that it is settled, by a least waiting
-  // distance of 0, which no vertex has: all that wait are beyond the bound. A scan changes no own
-  // distance.
-  __device__ void report_target() {
-    i64 own = parameter(TARGET) - base();
-    if (thread_index() == 0 && 0 <= own && own < parameter(STRIDE) &&
-        load_relaxed(&own_copy[parameter(TARGET)]) < settled)
-      lowest = 0;
-  }
-  // After that scan, on all ranks alike: in rounds of the bucket no vertex waits at 0.
-  __device__ bool is_target_settled() const {
-    return parameter(TARGET) >= 0 && !load_relaxed(lowest_waiting(buffer(), bucket));
+  // As the bound is raised each rank with a target of its own that is not settled says so, in the
+  // high bits of a count. A scan changes no own distance.
+  __device__ void count_open_targets(const i64* listed) {
+    if (blockIdx.x > 0 || parameter(TARGET) < 0) return;
+    bool is_none_open =
+        are_settled(&block->parameters[TARGET], listed, parameter(NUM_TARGETS), [&](i64 target) {
+          i64 own = target - base();
+          return own < 0 || own >= parameter(STRIDE) || load_relaxed(&own_copy[target]) < settled;
+        });
+    if (threadIdx.x == 0 && !is_none_open) tally[COUNT] += HAS_OPEN_TARGET;
   }
   // Whether any vertex waits, or could be reached yet.
   __device__ bool has_work() const {
@@ -180,11 +181,11 @@ struct MultiGpuSssp : OwnedSlice {
          {method, frontier, block->ranks.own[SCANNED], ended - started, block->ranks.own[SENT]});
     started = ended;
   }
-  // Copy the own slice to the result, and count the distances beyond the dtype's range. If the
-  // target ended the search, distances that are not settled are none.
+  // Copy the own slice to the result, and count the distances beyond the dtype's range. If targets
+  // ended the search, distances that are not settled are none.
   __device__ void copy_out() {
     dist_t beyond = *(const dist_t*)&block->parameters[BEYOND], top = top_of<dist_t>::value(),
-           end = is_target_settled() ? settled : top;
+           end = are_targets_settled ? settled : top;
     each_quad([&](i64 first, Quad<dist_t> d) {
       for (int k = 0; k < d.size; k++) {
         if (d.of[k] >= end) d.of[k] = top;
@@ -204,7 +205,7 @@ struct MultiGpuSssp : OwnedSlice {
     if (threadIdx.x > 0) return;
     report[NUM_RECORDS] = num_records;
     report[NUM_BEYOND] = block->ranks.total[COUNT];
-    report[HAS_ALL_DISTANCES] = is_last_bucket && !is_target_settled();
+    report[HAS_ALL_DISTANCES] = is_last_bucket && !are_targets_settled;
     report[DONE] = 1;
   }
 };

@@ -1,7 +1,7 @@
 """Find shortest paths in one launch per rank, on ranks that share peer buffers.
 
 The loop of delta_stepping.py, in peer memory. The control block is host memory that the kernel reads and writes: the
-launch parameters, REPORT, a `RECORD` for each round, and the sources, of which
+launch parameters, REPORT, a `RECORD` for each round, and sources and targets, of which
 bfs/persistent_multi_gpu_kernels.py says more.
 """
 
@@ -13,12 +13,12 @@ from mgraph.backends.shared_names import Constants, ControlLayout, Names, Offset
 
 # `cutoff`, `delta` and `beyond` are distances; in the end distances from `beyond` on are counted. `found` is written by
 # the kernel where it translates the sources itself; they follow the trace. `target`, at whose bucket the search ends,
-# is a state index, or -1. `summary` and `distances` are the byte offsets of the marks' summary and of the distances in
-# a peer buffer.
+# is a state index, or -1; of several it is the first, and all `num_targets` follow the sources. `summary` and
+# `distances` are the byte offsets of the marks' summary and of the distances in a peer buffer.
 LAUNCH_PARAMETERS = Names(
     "Parameter",
-    "cutoff delta found target beyond stride multiplier num_positions num_owned num_sources num_arcs capacity "
-    "long_rows has_heavy can_pull summary distances first_user num_users trace_records",
+    "cutoff delta found target beyond stride multiplier num_positions num_owned num_sources num_targets num_arcs "
+    "capacity long_rows has_heavy can_pull summary distances first_user num_users trace_records",
 )
 REPORT = Names("Report", "done num_records num_beyond has_all_distances")
 # Counters of the queue and of its parts, double-buffered.

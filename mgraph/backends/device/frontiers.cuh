@@ -21,6 +21,26 @@ template <class T> __device__ inline void store_quad(T* p, const Quad<T>& quad) 
 #endif
 }
 
+// ---- targets -----------------------------------------------------------------------------------
+// A block watches one target of its search, in shared memory, -1 if there is none. Only when that
+// is settled are the `num` that are `listed` looked at, none where it is the only one. Watch
+// another one that is open, whichever; false if none is. By all threads of a block.
+template <class IsSettled>
+__device__ inline bool watch_open(i64* watched, const i64* listed, i64 num, IsSettled is_settled) {
+  i64 open = -1;
+  for (i64 k = threadIdx.x; open < 0 && k < num; k += blockDim.x)
+    if (!is_settled(listed[k])) open = listed[k];
+  if (!__syncthreads_or(open >= 0)) return false;
+  if (open >= 0) store_relaxed(watched, open);
+  __syncthreads();
+  return true;
+}
+// Whether all targets are settled; by all threads of a block.
+template <class IsSettled>
+__device__ inline bool are_settled(i64* watched, const i64* listed, i64 num, IsSettled is_settled) {
+  return *watched >= 0 && is_settled(*watched) && !watch_open(watched, listed, num, is_settled);
+}
+
 // ---- bits --------------------------------------------------------------------------------------
 // The index of the n-th set bit.
 __device__ inline int nth_bit(u32 word, int n) {

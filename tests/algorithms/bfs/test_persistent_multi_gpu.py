@@ -108,9 +108,9 @@ def test_search_ends_after_the_level_of_a_target(case, order):
     """As the step variant does, to the bit."""
     sources = zoo_sources(case)[-1]
     ends = np.unique([case.sources, case.targets])
-    for seed, target in enumerate((sources[0], *ends[:: 1 + len(ends) // 4].tolist())):
-        if target in ends:
-            search(case, sources, 2 + seed % 2, order, seed=seed, targets=[target])
+    targets = [target for target in (sources[0], *ends[:: 1 + len(ends) // 4].tolist()) if target in ends]
+    for seed, several in enumerate((*([target] for target in targets), targets[:3], targets)):
+        search(case, sources, 2 + seed % 2, order, seed=seed, targets=several)
 
 
 def test_list_of_unreached_vertices_ends_at_a_target():
@@ -124,6 +124,8 @@ def test_list_of_unreached_vertices_ends_at_a_target():
             for target in (600, 602, 604, 606)
         ]
         assert steps == [steps[0], steps[0] + 2, steps[0] + 4, steps[0] + 6]
+        # All of several targets are in bitmaps alone: such a search lists nothing.
+        assert len(search(case, [0], num_ranks, "degree", targets=[602, 600, 604])[1][0][1].supersteps) == steps[2]
 
 
 def test_trace_has_arcs_and_bytes_of_each_rank_and_direction():
