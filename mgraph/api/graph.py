@@ -368,7 +368,7 @@ class Stored:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.key = f"result-{uuid.uuid4().hex}"
+        self.key = f"result-{os.urandom(16).hex()}"
         self.cluster = graph.cluster
         self.close = self.cluster.hold(self, self.key)
 

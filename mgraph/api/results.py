@@ -80,10 +80,15 @@ class Costs:
 
 def costs_of_ranks(g: Graph, parts: Sequence[dict]) -> dict[str, Any]:
     """Merge the costs that the ranks report into the fields of Costs."""
-    phases = dict.fromkeys(phase for part in parts for phase in part["seconds"])
+    first, *others = parts
+    seconds, supersteps = first["seconds"], first["supersteps"]
+    if others:
+        phases = dict.fromkeys(phase for part in parts for phase in part["seconds"])
+        seconds = {phase: max(part["seconds"].get(phase, 0.0) for part in parts) for phase in phases}
+        supersteps = [_of_all(steps) for steps in zip(*(part["supersteps"] for part in parts), strict=True)]
     return {
-        "seconds": {phase: max(part["seconds"].get(phase, 0.0) for part in parts) for phase in phases},
-        "supersteps": [_of_all(steps) for steps in zip(*(part["supersteps"] for part in parts), strict=True)],
+        "seconds": seconds,
+        "supersteps": supersteps,
         "arcs": [sum(step["arcs"] for step in part["supersteps"]) for part in parts],
         "bytes_sent": [part["bytes_sent"] for part in parts],
         "placement": str(g.placement),
@@ -93,8 +98,6 @@ def costs_of_ranks(g: Graph, parts: Sequence[dict]) -> dict[str, Any]:
 
 def _of_all(steps: tuple[dict, ...]) -> dict:
     """Merge the ranks' records of one superstep."""
-    if len(steps) == 1:
-        return steps[0]
     summed = {name: sum(step[name] for step in steps) for name in SUMMED if name in steps[0]}
     return {**steps[0], **summed, "microseconds": max(step["microseconds"] for step in steps)}
 

@@ -36,6 +36,8 @@ SIGACTION_BYTES = 512
 
 # The functions of _signal are those of signal without its enums, which take ten times as long for all signals.
 _numbers = sorted(map(int, _signal.valid_signals()))
+# The handlers of all signals when they were last asked for, and those of Python among them.
+_seen: tuple[list[Any], list[tuple[int, Handler]]] = ([], [])
 # Does not release the GIL; only the main thread uses the buffer.
 _sigaction = ctypes.PyDLL(None).sigaction
 _disposition = ctypes.create_string_buffer(SIGACTION_BYTES)
@@ -264,9 +266,8 @@ class HeldErrors:
     def __enter__(self) -> HeldErrors:
         if threading.get_ident() != threading.main_thread().ident:
             return self
-        for number, handler in zip(_numbers, map(_signal.getsignal, _numbers), strict=True):
-            if callable(handler):
-                self._add(number, handler)
+        for number, handler in _python_handlers():
+            self._add(number, handler)
         try:
             for number in self._replaced:
                 _set_handler(number, self)
@@ -323,6 +324,19 @@ class HeldErrors:
         self.error = None
         assert error is not None
         return error
+
+
+def _python_handlers() -> Sequence[tuple[int, Handler]]:
+    """Return the signals that have Python handlers, with these; they seldom change, and a comparison takes a third."""
+    global _seen
+    handlers = list(map(_signal.getsignal, _numbers))
+    if handlers == _seen[0]:
+        return _seen[1]
+    found = [(number, handler) for number, handler in zip(_numbers, handlers, strict=True) if callable(handler)]
+    # Those of a block around this one must not outlive it.
+    if not any(isinstance(handler, HeldErrors) for _, handler in found):
+        _seen = handlers, found
+    return found
 
 
 def _set_handler(number: int, handler: Handler) -> None:
