@@ -159,7 +159,8 @@ def _wrong(syntax: LineSyntax, at: int, text: np.ndarray, state: list[int]) -> B
     """Return the error that a state describes."""
     problem, begin, end, field = state[parse.PROBLEM : parse.FIELD + 1]
     token = text[begin:end].tobytes()
-    word = repr(token.decode(errors="replace")[:40])
+    shown = token.decode(errors="replace")
+    word = repr(shown[:40])
     messages = {
         parse.TOO_LONG: lines.TOO_LONG,
         parse.EMPTY: f"field {field + 1} is empty",
@@ -170,7 +171,7 @@ def _wrong(syntax: LineSyntax, at: int, text: np.ndarray, state: list[int]) -> B
         parse.UNTAGGED: f"a line begins with {syntax.tag!r}, and this one is {word}",
         parse.OPEN_QUOTE: f"field {field + 1} begins with a quote that does not end on the line",
         parse.AFTER_QUOTE: f"field {field + 1} goes on after its closing quote",
-        parse.COMMENT: f"{word} may be a comment or an edge: put its first name in quotes, or leave the line out",
+        parse.COMMENT: lines.hidden_edge(shown),
         parse.ZERO_BYTE: lines.NO_TEXT,
     }
     if b"\0" in token and problem != parse.TOO_LONG:

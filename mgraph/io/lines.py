@@ -29,6 +29,11 @@ TOO_LONG = f"the line is longer than {readable_bytes(MAX_LINE_BYTES)}: is it tex
 NO_TEXT = "there are zero bytes, which are no text: was the file written whole, and is it UTF-8?"
 
 
+def hidden_edge(line: str) -> str:
+    """Return what is wrong with a line among edges of strings that begins as a comment does."""
+    return f"{line[:40]!r} may be a comment or an edge: put its first name in quotes, or leave the line out"
+
+
 class BadLine(Exception):
     """The line that contains byte `at` is wrong; placing_errors() turns this into an InputError."""
 

@@ -16,7 +16,7 @@ from mgraph.errors import InputError, UsageError
 from mgraph.formatting import counted
 from mgraph.io.columns import Columns, find_columns, listed, names_ends
 from mgraph.io.input_file import InputFile
-from mgraph.io.lines import first_lines, placed, text_begin
+from mgraph.io.lines import first_lines, hidden_edge, placed, text_begin
 from mgraph.io.parse import OK, PADDING, LineSyntax, after_blanks, next_field
 
 INTEGER = re.compile(r"[+-]?\d+")
@@ -106,7 +106,9 @@ def find_layout(
             raise InputError(f"{placed(path, file, edge.begin, '')}fields have blanks in them: {_choose(chr(9))}")
         syntax = dataclasses.replace(syntax, is_text=True)
         # Behind a header a line that begins as a comment does may be an edge of strings: the parser refuses it.
-        return Layout(first.end if header else edge.begin, syntax)
+        if header:
+            return Layout(first.end, syntax)
+        _refuse_hidden_edge(path, file, syntax, edge.begin)
     return Layout(edge.begin, syntax)
 
 
@@ -151,6 +153,26 @@ def _two_lines(path: object, file: InputFile) -> tuple[list[_Line], int]:
                 break
         at = end
     return found, at
+
+
+def _refuse_hidden_edge(path: object, file: InputFile, syntax: LineSyntax, before: int) -> None:
+    """Refuse a line before byte `before` that begins as a comment does, and has the fields of an edge of strings."""
+    begin = text_begin(path, file)
+    for end, line in first_lines(path, file, begin):
+        if begin >= before:
+            return
+        text = line.decode(errors="replace").strip()
+        # Only quotes hide separators: without them most comments are told by the number of these.
+        if text and ('"' in text or len(text.split(syntax.separator or None)) == syntax.num_fields):
+            fields = _Line(text, begin, end).fields(syntax.separator)
+            if _may_be_edge(fields, syntax) and not names_ends([fields[0].strip("#% "), *fields[1:]]):
+                raise placed(path, file, begin, hidden_edge(text))
+        begin = end
+
+
+def _may_be_edge(fields: list[str], syntax: LineSyntax) -> bool:
+    is_whole = len(fields) == syntax.num_fields and all(fields[end] for end in (syntax.source, syntax.target))
+    return is_whole and (syntax.weight < 0 or _is_number(fields[syntax.weight]))
 
 
 def _ends_with_line(file: InputFile) -> bool:

@@ -160,6 +160,26 @@ def test_edge_of_strings_that_begins_as_a_comment_is_refused_behind_names(write,
         whole(read_source(write("edges.csv", content)))
 
 
+@pytest.mark.parametrize(
+    ("content", "options"),
+    [
+        ("# by hand, in May\n\n#a b\nb c\n", {}),
+        ("\ufeff# x y\r\n\r\n%a b\r\nb c\r\n", {}),
+        ("# by hand, or so\n\n # b\nb c\n", {}),
+        ("#a b w\n%\n#a b 1e3\nb c 2\n", {"weight": 2}),
+        ('# x\n#\n#a,"b, c"\nb,c\n', {"source": 0, "target": 1}),
+    ],
+)
+def test_comment_before_edges_of_strings_is_refused_if_it_may_be_one(write, content, options):
+    with pytest.raises(InputError, match=r"a\.txt:3: .* may be a comment or an edge"):
+        read_source(write("a.txt", content), **options)
+
+
+def test_comments_before_edges_of_strings_are_skipped(write):
+    text = "# two strings\n# Nodes: 2 Edges: 1\n# FromNodeId ToNodeId\n#source target\n%\na b\n"
+    assert names_of(read_source(write("a.txt", text))) == [("a", "b")]
+
+
 @pytest.mark.parametrize("labels", ["auto", "string"])
 def test_single_line_of_words_is_asked_for(write, labels):
     with pytest.raises(UsageError, match="may have the names of the columns or be an edge"):
