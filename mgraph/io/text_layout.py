@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,12 +21,15 @@ from mgraph.io.lines import first_lines, hidden_edge, placed, text_begin
 from mgraph.io.parse import OK, PADDING, LineSyntax, after_blanks, next_field
 
 INTEGER = re.compile(r"[+-]?\d+")
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 DIGITS = re.compile(r"[\"+-]?\d")
 # What decoding puts in place of bytes that are not UTF-8.
 REPLACED = "\N{REPLACEMENT CHARACTER}"
 QUOTED = re.compile(r'"[^"]*"')
 # Characters that often separate fields, and are no part of most names.
 SEPARATORS = ";|:"
+# Lines that say whether the first has names.
+FIRST_LINES = 20
 
 
 @dataclass(frozen=True)
@@ -72,13 +76,13 @@ def find_layout(
     separator: str | None,
 ) -> Layout:
     """Return the layout of the lines of a file called `name`."""
-    lines, empty = _two_lines(path, file)
+    lines, empty = _first_rows(path, file)
     if not lines:
         return Layout(empty, LineSyntax(2, is_text=as_text))
     first = lines[0]
     if separator is None:
         separator = _separator(first.text, name)
-        _refuse_semicolons(path, first, separator)
+        _refuse_other_separators(path, first, separator)
     separator = separator.strip(" ")
     fields = first.fields(separator)
     header = _header(path, lines, separator, wanted, as_text=as_text)
@@ -114,22 +118,27 @@ def find_layout(
 
 def _separator(line: str, name: str) -> str:
     """Return the character between the fields of a line, "" for blanks: a comma, or in files for tables a tab."""
-    if "," in line:
-        return ","
-    return "\t" if "\t" in line and name.endswith((".csv", ".tsv")) else ""
+    bare = QUOTED.sub("", line)
+    if "\t" in bare and (name.endswith(".tsv") or ("," not in bare and name.endswith(".csv"))):
+        return "\t"
+    return "," if "," in bare else ""
 
 
-def _refuse_semicolons(path: object, line: _Line, separator: str) -> None:
-    """Refuse a line with semicolons inside of what the guessed separator makes the ends of an edge.
+def _refuse_other_separators(path: object, line: _Line, separator: str) -> None:
+    """Refuse a line with other separators inside of what the guessed one makes the ends of an edge.
 
-    In tables with commas in numbers, semicolons separate: 1;2;2,5 would be an edge from "1;2;2" to 5.
+    In tables with commas in numbers, other characters separate: 1;2;2,5 would be an edge from "1;2;2" to 5.
     """
-    unquoted = _Line(QUOTED.sub("", line.text), line.begin, line.end).fields(separator)[:2]
-    if len(unquoted) == 2 and any(";" in field for field in unquoted):
-        used = separator or " "
+    unquoted = _Line(QUOTED.sub("", line.text), line.begin, line.end)
+    ends = unquoted.fields(separator)[:2]
+    found = [c for c in ";|\t" if len(ends) == 2 and any(c in field for field in ends)]
+    if separator == "," and all(INTEGER.fullmatch(field) for field in [*unquoted.fields("")[:2], ends[-1]]):
+        found.append(" ")
+    if found:
+        what = {";": "semicolons", "|": "bars", "\t": "tabs", " ": "blanks"}[found[0]]
         raise UsageError(
-            f"{path}: its first line begins with {line.text[:40]!r}: {_choose(';')} if semicolons separate fields, "
-            f"or {_choose(used)} if they do not"
+            f"{path}: its first line begins with {line.text[:40]!r}: {_choose(found[0])} if {what} separate fields, "
+            f"or {_choose(separator or ' ')} if they do not"
         )
 
 
@@ -137,8 +146,8 @@ def _choose(separator: str) -> str:
     return f"give sep={separator!r} (--sep {separator!r})"
 
 
-def _two_lines(path: object, file: InputFile) -> tuple[list[_Line], int]:
-    """Return the first line of fields, perhaps with the next such line, and where another would begin."""
+def _first_rows(path: object, file: InputFile) -> tuple[list[_Line], int]:
+    """Return the first line of fields, perhaps with the next such lines, and where another would begin."""
     at = text_begin(path, file)
     found: list[_Line] = []
     size = file.stat().st_size
@@ -148,8 +157,8 @@ def _two_lines(path: object, file: InputFile) -> tuple[list[_Line], int]:
         text = line.decode(errors="replace").strip("\r\n ")
         if text.strip() and text[0] not in "#%":
             found.append(_Line(text, begin, end))
-            # The second line says whether the first, of words, has names.
-            if len(found) == 2 or DIGITS.match(text):
+            # The next lines say whether the first, of words, has names.
+            if len(found) == FIRST_LINES or DIGITS.match(found[0].text):
                 break
         at = end
     return found, at
@@ -190,13 +199,15 @@ def _header(path: object, lines: list[_Line], separator: str, wanted: Columns, *
     # Names of known columns, or one that the user gives, are a header.
     if names_ends(names) or any(column in names for column in by_name):
         return names
-    if not any(_begins_name(name) for name in names[:2]):
+    numbers = [int(end) for end in (wanted.source, wanted.target) if end is not None and str(end).isdigit()]
+    ends = numbers if len(numbers) == 2 and max(numbers) < len(names) else range(min(len(names), 2))
+    if not any(_begins_name(names[end]) for end in ends):
         return []
     # Words over numbers are names; words over words may be an edge.
     edge = lines[1].fields(separator) if len(lines) > 1 else []
-    if not as_text and edge and all(_is_number(field) for field in edge[:2]):
+    if not as_text and edge and all(_is_number(field) for end in ends for field in edge[end : end + 1]):
         return names
-    if any(_begins_name(name) and _is_number(field) for name, field in zip(names[2:], edge[2:], strict=False)):
+    if _is_over_numbers(names, [line.fields(separator) for line in lines[1:]], ends):
         return names
     # Words between blanks are an edge; between commas the first line may be either.
     if not separator or wanted.source is not None:
@@ -209,16 +220,23 @@ def _header(path: object, lines: list[_Line], separator: str, wanted: Columns, *
     )
 
 
+def _is_over_numbers(names: list[str], rows: list[list[str]], ends: Sequence[int]) -> bool:
+    """Return whether the first line has no number, and in a column besides the ends a word above numbers alone."""
+    if any(_is_number(name) for name in names):
+        return False
+    for k, name in enumerate(names):
+        column = [row[k] for row in rows if k < len(row) and row[k].strip()]
+        if k not in ends and _begins_name(name) and column and all(map(_is_number, column)):
+            return True
+    return False
+
+
 def _begins_name(name: str) -> bool:
     return name[:1].isalpha() or name[:1] == "_"
 
 
 def _is_number(field: str) -> bool:
-    try:
-        float(field)
-    except ValueError:
-        return False
-    return True
+    return NUMBER.fullmatch(field.strip()) is not None
 
 
 def _are_integers(path: object, file: InputFile, edge: _Line, fields: list[str], ends: tuple[int, int]) -> bool:

@@ -11,6 +11,7 @@ from mgraph.io import text
 from mgraph.io.formats import read_source
 from mgraph.labels.strings import Strings
 
+ENDS = {"source": 0, "target": 1}
 MATRIX = "%%MatrixMarket matrix coordinate pattern general\n1 1 0\n"
 
 
@@ -63,7 +64,7 @@ def test_lines_of_numbers_are_read(write, name, content, options, rows):
         ("a.csv", 'source,target\n"Lee, Ann","say ""x"""\n', {}, [("Lee, Ann", 'say "x"')]),
         ("a.csv", "from,to\n1,b\n", {}, [("1", "b")]),
         ("a.csv", "x,y\na,b\nc,d\n", {"source": "x", "target": "y"}, [("a", "b"), ("c", "d")]),
-        ("a.csv", "a,b\nc,d\n", {"source": 0, "target": 1}, [("a", "b"), ("c", "d")]),
+        ("a.csv", "a,b\nc,d\n", ENDS, [("a", "b"), ("c", "d")]),
         ("a.csv", "s,n,t,w\na,3,b,1.5\n", {"source": "s", "target": "t"}, [("a", "b", 1.5)]),
         ("a.txt", "1 2\n03 +4\n", {"labels": "string"}, [("1", "2"), ("03", "+4")]),
         ("a.tsv", "from\tto\nNew York\tRome\n", {}, [("New York", "Rome")]),
@@ -71,9 +72,15 @@ def test_lines_of_numbers_are_read(write, name, content, options, rows):
         ("a.csv", 'source,target\n"#x",y\n"% z",y\n', {}, [("#x", "y"), ("% z", "y")]),
         ("a.csv", "source,target\nü,ß\r\né,日本\r\n", {}, [("ü", "ß"), ("é", "日本")]),
         ("a.csv", "source,target\na;1,b;2\n", {}, [("a;1", "b;2")]),
-        ("a.csv", '"a;1",b\n"b;2",c\n', {"source": 0, "target": 1}, [("a;1", "b"), ("b;2", "c")]),
+        ("a.csv", '"a;1",b\n"b;2",c\n', ENDS, [("a;1", "b"), ("b;2", "c")]),
         ("a.txt", "a;1 b\n", {"sep": " "}, [("a;1", "b")]),
         ("a.csv", "1,2,x;y\n", {"weight": False, "labels": "string"}, [("1", "2")]),
+        ("a.txt", '"a, b" c\n', {}, [("a, b", "c")]),
+        ("a.tsv", "Rome, GA\tOslo\n", ENDS, [("Rome, GA", "Oslo")]),
+        ("a.csv", "a,b,1,x\nc,d,2,3\n", ENDS | {"weight": 2}, [("a", "b", 1), ("c", "d", 2)]),
+        ("a.csv", "a,b,x\nc,d,3\ne,f,y\n", ENDS | {"weight": False}, [("a", "b"), ("c", "d"), ("e", "f")]),
+        ("a.csv", "rank,a,b\n1,c,d\n,e,f\n", {"source": 1, "target": 2, "weight": False}, [("c", "d"), ("e", "f")]),
+        ("a.txt", "1_0 nan\nnan inf\n", {}, [("1_0", "nan"), ("nan", "inf")]),
     ],
 )
 def test_lines_of_strings_are_read(write, name, content, options, rows):
@@ -115,6 +122,15 @@ def test_borders_of_pieces_change_nothing(write, monkeypatch, num_bytes, end):
         ("a.csv", "1;2;2,5\n", {}, UsageError, r"'1;2;2,5': give sep=';' \(--sep ';'\) if semicolons .* sep=','"),
         ("a.csv", "source;target;weight\n1;2;2,5\n", {}, InputError, r"give sep=';' \(--sep ';'\)"),
         ("a.csv", "a;b;2,5\n", {}, UsageError, r"give sep=';'"),
+        (
+            "a.txt",
+            "1 2 0,5\n",
+            {},
+            UsageError,
+            r"give sep=' ' \(--sep ' '\) if blanks separate fields, or give sep=','",
+        ),
+        ("a.csv", "a\tb\t2,5\n", {}, UsageError, r"give sep='\\t' .* if tabs separate"),
+        ("a.txt", "New York|Rome\n", {}, UsageError, r"give sep='\|' .* if bars separate"),
         ("a.txt", "1; 2; 2\n", {}, UsageError, r"give sep=';' \(--sep ';'\) if semicolons .* sep=' '"),
         ("a.csv", "1;2;2,5\n", {"sep": ";", "weight": 2}, InputError, r"'2,5' is not a number: write decimals with a"),
         ("a.txt", "0 1\n", {"sep": "ab"}, UsageError, r"sep 'ab' is not one character"),
@@ -167,7 +183,7 @@ def test_edge_of_strings_that_begins_as_a_comment_is_refused_behind_names(write,
         ("\ufeff# x y\r\n\r\n%a b\r\nb c\r\n", {}),
         ("# by hand, or so\n\n # b\nb c\n", {}),
         ("#a b w\n%\n#a b 1e3\nb c 2\n", {"weight": 2}),
-        ('# x\n#\n#a,"b, c"\nb,c\n', {"source": 0, "target": 1}),
+        ('# x\n#\n#a,"b, c"\nb,c\n', ENDS),
     ],
 )
 def test_comment_before_edges_of_strings_is_refused_if_it_may_be_one(write, content, options):
