@@ -26,7 +26,7 @@ from mgraph.errors import InputError
 from mgraph.formatting import counted
 from mgraph.ingest.kept import Keeper, KeptColumn, KeptEdges, KeptPiece, device_of, memory_budget
 from mgraph.ingest.labelled import are_labels, encoded, keep_codes, mapped
-from mgraph.io.checks import check_not_empty
+from mgraph.io.checks import check_not_empty, mixed_kinds
 from mgraph.labels.strings import Strings
 from mgraph.types import LARGE_VERTEX, SMALL_VERTEX, Array, none_of
 
@@ -167,9 +167,8 @@ class _TableReader:
         _check_declared(table, num_edges, num_vertices)
         check_not_empty(table, num_edges, num_vertices)
         if is_text and is_integer:
-            raise InputError(
-                f"{table.name}: some ids are integers, and others strings: labels='string' reads all as strings"
-            )
+            strings = ((k, self.found[k].where(0)) for k in numbers if self.found[k].is_text)
+            _raise_first(next(((k, mixed_kinds(where)) for k, where in strings), None), comm)
         kept = [piece.kept for piece in pieces]
         labels = None
         n = table.num_vertices

@@ -124,7 +124,7 @@ def read_arrow(
     directed = bool(about.get("directed")) if directed is None else directed
     *ends, weighted = find_columns(file, columns, len(names), names, directed)
     chosen = tuple(names[k] for k in (*ends, weighted) if k >= 0)
-    is_text = check_types(file, schema, chosen)
+    is_text = check_types(file, schema, chosen, labels)
     n = check_num_vertices(about.get("num_vertices") if num_vertices is None else num_vertices)
     row_bytes = sum(_least_bytes(pyarrow, field.type) for field in schema if field.name in chosen)
     per_piece = max(1, num_batches * PIECE_BYTES // max(size, 1))

@@ -178,6 +178,13 @@ def as_integer(value: Any, name: str) -> int:
     raise UsageError(f"{name} {value!r} is not an integer")
 
 
+def mixed_kinds(where: str) -> InputError:
+    """Return the error of an input that has both strings and integers; `where` has a string."""
+    return InputError(
+        f"{where}: some ids are strings, and others integers: give one kind (of text, labels='string' reads strings)"
+    )
+
+
 def check_labels(labels: Any) -> Labels:
     """Return how ids are read: one of "auto", "string", True and False."""
     known: Labels

@@ -17,7 +17,7 @@ from mgraph.edges import EdgePiece, EdgeTable
 from mgraph.errors import InputError
 from mgraph.formatting import counted
 from mgraph.io.ahead import mapped_ahead
-from mgraph.io.checks import check_not_empty
+from mgraph.io.checks import check_not_empty, mixed_kinds
 from mgraph.io.output_tables import Batch, ColumnType, EdgeFacts, Table
 from mgraph.labels.strings import Strings
 from mgraph.types import LARGE_VERTEX, SMALL_VERTEX, none_of
@@ -159,9 +159,7 @@ def _ids_dtype(low: int, high: int) -> np.dtype:
 
 def _refuse_mixed(edges: EdgeTable, is_text: bool, others: bool, count: int) -> None:
     if count and is_text != others:
-        raise InputError(
-            f"{edges.name}: some ids are integers, and others strings: labels='string' reads all as strings"
-        )
+        raise mixed_kinds(edges.name)
 
 
 def _check_end(edges: EdgeTable, num_edges: int, num_vertices: int, doubt: InputError | None) -> None:

@@ -72,7 +72,10 @@ def _named(names: Any) -> list[str]:
 def _of_stream(frame: Any) -> tuple[list[str], Choose]:
     """Return the columns of whatever exports record batches; of all batches only the chosen columns are kept."""
     pyarrow = require_pyarrow("tables of this kind need")
-    reader = pyarrow.RecordBatchReader.from_stream(frame)
+    try:
+        reader = pyarrow.RecordBatchReader.from_stream(frame)
+    except pyarrow.ArrowException as error:
+        raise InputError(f"the table cannot be read by pyarrow: {error}: leave out or cast the column") from None
 
     def choose(chosen: Sequence[int]) -> list[Any]:
         fields = [reader.schema.field(k) for k in chosen]

@@ -211,9 +211,12 @@ def _holds_numpy(values: Any) -> bool:
 
 def _require_text(array: np.ndarray, what: str) -> None:
     """Refuse objects of which the first that is not missing is no string."""
-    i = next((i for i, value in enumerate(array) if value is not None and value == value), None)
-    if i is None and len(array):
+    is_there = [value is not None and value == value for value in array]
+    if len(array) and not any(is_there):
         raise InputError(f"{what}[0] is missing, as are all others")
+    i = is_there.index(True) if is_there else None
     if i is not None and not isinstance(array[i], str):
+        if not all(is_there):
+            raise InputError(f"{what}[{is_there.index(False)}] is missing: leave out such rows")
         kind = type(array[i]).__name__
         raise InputError(f"{what} are objects, and {what}[{i}] is of type {kind}: convert them to numbers or strings")

@@ -17,7 +17,7 @@ import numpy as np
 
 from mgraph.backends.base import Backend
 from mgraph.edges import EdgePiece, Labels
-from mgraph.errors import InputError
+from mgraph.errors import InputError, UsageError
 from mgraph.formatting import counted
 from mgraph.io.arrow_columns import (
     check_id_type,
@@ -126,13 +126,13 @@ def read_parquet(
     names = schema.names
     *ends, weighted = find_columns(path, columns, len(names), names, directed)
     chosen = tuple(names[k] for k in (*ends, weighted) if k >= 0)
-    has_strings = check_types(path, schema, chosen)
+    has_strings = check_types(path, schema, chosen, labels)
     n = check_num_vertices(about.get("num_vertices") if num_vertices is None else num_vertices)
     groups = max(metadata.num_row_groups, 1)
     return ParquetTable(path, chosen, n, directed, metadata.num_rows, groups, has_strings, labels, base)
 
 
-def check_types(path: InputFile, schema: Any, names: tuple[str, ...]) -> bool:
+def check_types(path: InputFile, schema: Any, names: tuple[str, ...], labels: Labels) -> bool:
     """Return whether the ends, the first two of `names`, are strings; refuse types that no ends or weights have."""
     if repeated := [name for name in names if schema.names.count(name) > 1]:
         raise InputError(f"{path} has two columns called {repeated[0]!r}: give each its own name")
@@ -144,6 +144,10 @@ def check_types(path: InputFile, schema: Any, names: tuple[str, ...]) -> bool:
     source, target = (is_text(type_of_values(kind)) for kind in types[:2])
     if source != target:
         raise InputError(f"{path}: {names[0]} is {types[0]} and {names[1]} {types[1]}: both ends are of one kind")
+    if labels == "string" and not source:
+        raise UsageError(
+            f"{path}: {names[0]} is {types[0]}, and labels='string' is for ids of a text: labels=True maps integers"
+        )
     return source
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from mgraph.backends.base import Backend
 from mgraph.edges import EdgePiece, Labels
 from mgraph.errors import InputError
+from mgraph.io.columns import listed
 from mgraph.io.frames import columns_of
 from mgraph.io.memory import columns_table
 from mgraph.io.memory_columns import ids_column, sample_columns, weights_of
@@ -64,6 +65,10 @@ class PartitionTable:
             return EdgePiece(none, none, np.empty(0, np.uint8) if self.has_weights else None, str)
         what = f"{self.name}: partition {self.numbers.get(k, k)}"
         columns = _values(self.partitions[k])
+        found = getattr(self.partitions[k], "columns", None)
+        if found is not None and [str(name) for name in found] != list(self.names):
+            # Dask does not look whether partitions are as their collection says.
+            raise InputError(f"{what} has the columns {listed(map(str, found))}, not {listed(self.names)}")
         titles = [f"{what}, {name}" for name in self.names] + [""]
         weights = columns[2] if self.has_weights else None
         table = columns_table(columns[0], columns[1], weights, names=(titles[0], titles[1], titles[2]))

@@ -149,7 +149,7 @@ def test_errors_name_their_place():
     fails(pieces(([1], [1]), ([4, 0], [2, 2]), base=1), "input, row 11: id 0 is below 1, the first vertex")
     fails(pieces(([1], [1]), ([4, 9], [2, 2]), num_vertices=9), "row 11: id 9 is not below the number of vertices, 9")
     fails(pieces(([1], [1]), declared_edges=2), "pieces has 1 edge where its header says 2: truncated")
-    fails(pieces(([1], [1]), (strings(["a"]), strings(["b"]))), "pieces: some ids are integers, and others strings")
+    fails(pieces(([1], [1]), (strings(["a"]), strings(["b"]))), "pieces: some ids are strings, and others integers")
 
 
 def test_doubt_about_integers_is_raised_unless_there_are_floats():

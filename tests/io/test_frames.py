@@ -44,6 +44,13 @@ def test_strings_of_a_frame_are_labels():
     assert read_back(frame_table(frame, Columns("a", "b"), IdOptions())) == (3, [("x", "z"), ("y", "x")])
 
 
+class Unreadable:
+    """A stand-in for a frame with a type that pyarrow does not know, as Polars' integers of 128 bits."""
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        raise pyarrow.ArrowInvalid("unsupported format string: '_pli128'")
+
+
 @pytest.mark.parametrize(
     ("frame", "columns", "error", "message"),
     [
@@ -60,6 +67,12 @@ def test_strings_of_a_frame_are_labels():
         ({"u": [1.0], "v": [2]}, Columns(), InputError, "table: u are float64, not integers"),
         ({"u": [1, 2], "v": [2]}, Columns(), InputError, "there are 2 table: u and 1 table: v"),
         ({}, Columns(), InputError, "the table has no columns"),
+        (
+            Unreadable(),
+            Columns(),
+            InputError,
+            "the table cannot be read by pyarrow: unsupported .*: leave out or cast the column",
+        ),
         (5, Columns(), InputError, "int is no table with named columns"),
     ],
 )

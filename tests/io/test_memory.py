@@ -181,6 +181,7 @@ def test_csr_with_empty_rows(indptr_dtype):
         (lambda: edges_table(["a"], ["b"], how=id_options(5)), "edge 0: ids are strings, and .* says that they are"),
         (lambda: edges_table(["a", 1], ["b", "c"], [1, 1]), r"sources\[1\] = 1 is no string, as others are"),
         (lambda: edges_table(["a", None], ["b", "c"]), r"sources\[1\] is missing"),
+        (lambda: edges_table([(1, None), (2, 3)]), r"targets\[0\] is missing"),
         (lambda: edges_table(["a"], ["\ud800"]), r"targets\[0\] = '\\ud800' has a surrogate"),
         (lambda: edges_table(pyarrow.array([0, None]), [1, 2]), r"sources\[1\] is missing"),
         (lambda: edges_table([0, 1], pandas.Series([1, None], dtype="Int64")), r"targets\[1\] is missing"),

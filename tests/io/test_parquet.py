@@ -105,6 +105,14 @@ def test_invalid_edges_are_refused(tmp_path, columns, error, message):
         read_edges(save(tmp_path / "bad.parquet", columns, row_group_size=2))
 
 
+@pytest.mark.parametrize("suffix", ["parquet", "arrow"])
+def test_integers_are_no_strings_of_a_text(tmp_path, suffix):
+    write = {"parquet": pyarrow.parquet.write_table, "arrow": pyarrow.feather.write_feather}[suffix]
+    write(pyarrow.table({"u": [1], "v": [2]}), tmp_path / f"a.{suffix}")
+    with pytest.raises(UsageError, match="u is int64, and labels='string' is for ids of a text: labels=True maps"):
+        read_source(tmp_path / f"a.{suffix}", labels="string")
+
+
 UUIDS = pyarrow.array([bytes(16)] * 2, pyarrow.binary(16))
 
 

@@ -52,8 +52,9 @@ def test_table_without_partitions_has_no_edges():
     ("wrong", "message"),
     [
         ([[0], [1, 2], [1, 1]], "there are 1 dask: partition 1, u and 2 dask: partition 1, v"),
-        ([["a"], ["b"], [1]], "some ids are integers, and others strings"),
+        ([["a"], ["b"], [1]], "dask: partition 1, row 0: some ids are strings, and others integers"),
         (FRAME.assign(w=[1, np.nan]), r"dask: partition 1, w\[1\] = nan is not a finite number"),
+        (FRAME[["v", "u", "w"]], "dask: partition 1 has the columns v, u, w, not u, v, w"),
         (np.zeros(3), r"a partition is an array of shape \(3,\)"),
     ],
 )
