@@ -3,9 +3,10 @@
     python bench/ingest.py                      16 M edges on the CPU
     python bench/ingest.py --backend cuda       67 M edges on a GPU
 
-Beside each way the same run has pyarrow, and with --pandas pandas, read the same file alone. Every graph is checked:
-all ways give the same edges and degrees. Times are medians, in seconds, also of all cores together, which other
-processes on the machine change little; memory is the peak of a build, on the host beyond what was in use before.
+Beside each way the same run has pyarrow, and with --pandas pandas, read the same file alone; on the CPU a text is also
+parsed without a build. Every graph is checked: all ways give the same edges and degrees. Times are medians, in seconds,
+also of all cores together, which other processes on the machine change little; memory is the peak of a build, on the
+host beyond what was in use before.
 """
 
 from __future__ import annotations
@@ -28,7 +29,10 @@ import record
 import mgraph as mg
 from mgraph.backends.cpu import CpuBackend, available_cores
 from mgraph.cluster.base import Cluster, Rank
+from mgraph.comm.threads import open_threads
 from mgraph.generate.rmat import Rmat
+from mgraph.ingest.read import read_table
+from mgraph.io.formats import read_source
 from mgraph.shard.shard import degrees
 
 SCALES = {"cpu": 20, "cuda": 22}
@@ -36,7 +40,8 @@ SCALES = {"cpu": 20, "cuda": 22}
 SPREAD_IDS = np.uint64(0x9E3779B97F4A7C15)
 SPREAD_DEGREES = np.uint64(0xC2B2AE3D27D4EB4F)
 
-Way = tuple[Callable[[], mg.Graph], Callable[[], Any] | None]
+# What builds the graph, and by the name of its times what else reads the same input.
+Way = tuple[Callable[[], mg.Graph], dict[str, Callable[[], Any]]]
 
 
 class Skipped(Exception):
@@ -116,10 +121,12 @@ def ways(folder: pathlib.Path, edges: dict[str, np.ndarray], cluster: Cluster) -
         read = pyarrow.csv.ReadOptions(column_names=columns if name != "named.csv" else None)
         split = pyarrow.csv.ParseOptions(delimiter="," if name.endswith(".csv") else " ")
         path = folder / name
-        return lambda: (
-            lambda: mg.read(path, num_vertices=n, **options, **at),
-            lambda: pyarrow.csv.read_csv(path, read_options=read, parse_options=split),
-        )
+        others = {"pyarrow": lambda: pyarrow.csv.read_csv(path, read_options=read, parse_options=split)}
+        if cluster.backend == "cpu":
+            others["parsed"] = lambda: read_table(
+                read_source(path, num_vertices=n, **options), CpuBackend(), open_threads(1)[0]
+            )
+        return lambda: (lambda: mg.read(path, num_vertices=n, **options, **at), others)
 
     parquet = folder / "edges.parquet"
     return {
@@ -128,13 +135,13 @@ def ways(folder: pathlib.Path, edges: dict[str, np.ndarray], cluster: Cluster) -
         "CSV, header": text("named.csv", []),
         "Parquet": lambda: (
             lambda: mg.read(parquet, num_vertices=n, **at),
-            lambda: pyarrow.parquet.read_table(parquet),
+            {"pyarrow": lambda: pyarrow.parquet.read_table(parquet)},
         ),
-        "from_edges": lambda: (lambda: mg.from_edges(*ends, num_vertices=n, **at), None),
+        "from_edges": lambda: (lambda: mg.from_edges(*ends, num_vertices=n, **at), {}),
         # The goal for Parquet: to read a file takes at most this, of the same columns, and pyarrow's read_table.
         "from_edges, 3 columns": lambda: (
             lambda: mg.from_edges(*ends, edges["weight"], num_vertices=n, **at),
-            None,
+            {},
         ),
         "CuPy": lambda: on_device(ends, n, cluster),
         "load": lambda: saved(folder / "two.el", folder / "saved", n, cluster),
@@ -148,7 +155,7 @@ def on_device(ends: tuple[np.ndarray, np.ndarray], num_vertices: int, cluster: C
     import cupy
 
     sources, targets = (cupy.asarray(ids) for ids in ends)
-    return lambda: mg.from_edges(sources, targets, num_vertices=num_vertices, cluster=cluster), None
+    return lambda: mg.from_edges(sources, targets, num_vertices=num_vertices, cluster=cluster), {}
 
 
 def saved(path: pathlib.Path, folder: pathlib.Path, num_vertices: int, cluster: Cluster) -> Way:
@@ -158,7 +165,7 @@ def saved(path: pathlib.Path, folder: pathlib.Path, num_vertices: int, cluster: 
         raise Skipped("this version cannot save graphs")
     with mg.read(path, num_vertices=num_vertices, cluster=cluster) as g:
         g.save(folder)  # type: ignore[attr-defined]
-    return lambda: load(folder, cluster=cluster), None
+    return lambda: load(folder, cluster=cluster), {}
 
 
 def read_by_pandas(name: str, **options: Any) -> Callable[[pathlib.Path], Any]:
@@ -179,10 +186,12 @@ PANDAS = {
 }
 
 
-def measure(build: Callable[[], mg.Graph], other: Callable[[], Any] | None, repeat: int) -> tuple[dict, tuple]:
-    """Return times and peaks of builds, alternating with the other reader; and what identifies the graph."""
+def measure(
+    build: Callable[[], mg.Graph], others: dict[str, Callable[[], Any]], repeat: int
+) -> tuple[dict[str, Any], tuple]:
+    """Return times and peaks of builds, alternating with the other readers; and what identifies the graph."""
     times = []
-    others = []
+    of_others: dict[str, list] = {name: [] for name in others}
     digest = ()
     peaks: dict[str, int] = {}
     build().close()  # compiles
@@ -195,13 +204,13 @@ def measure(build: Callable[[], mg.Graph], other: Callable[[], Any] | None, repe
             peaks["device_peak_bytes"] = max(stats["peak_bytes"] for stats in g.build_stats)
             if not turn:
                 digest = digest_of(g)
-        if other is not None:
-            others.append(seconds_of(other))
+        for name, other in others.items():
+            of_others[name].append(seconds_of(other))
     walls, cores = zip(*times, strict=True)
     found = {"built_s": statistics.median(walls), "best_s": min(walls), "cpu_s": statistics.median(cores)}
-    if others:
-        walls, cores = zip(*others, strict=True)
-        found |= {"pyarrow_s": statistics.median(walls), "pyarrow_cpu_s": statistics.median(cores)}
+    for name, measured in of_others.items():
+        walls, cores = zip(*measured, strict=True)
+        found |= {f"{name}_s": statistics.median(walls), f"{name}_cpu_s": statistics.median(cores)}
     return {name: round(seconds, 4) for name, seconds in found.items()} | peaks, digest
 
 
