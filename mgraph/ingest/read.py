@@ -132,7 +132,7 @@ class _TableReader:
                 for ids in (piece.sources, piece.targets, piece.vertices)
             )
         kept = KeptPiece(sources, targets, None if weights is None else self.keeper.keep(weights))
-        extremes = low, min(high, INT64.max), min_weight, max_weight
+        extremes = min(low, INT64.max), min(high, INT64.max), min_weight, max_weight
         # No strings at all are no kind of ids.
         is_text = is_text and any(map(len, ends))
         return _CheckedPiece(kept, vertices, is_text, *extremes, dtype, piece.doubt, piece.where)

@@ -208,6 +208,12 @@ def test_id_that_cannot_be_a_label_is_named():
     assert edges_of(Table(pieces[1:], base=5), 2)[3] == [(0, 2), (3, 1)]
 
 
+@pytest.mark.parametrize("num_ranks", [1, 2])
+def test_piece_may_have_ids_beyond_63_bits_alone(num_ranks):
+    beyond = np.array([2**64 - 2], np.uint64), np.array([2**63], np.uint64)
+    assert edges_of(Table([beyond, ([0], [1])]), num_ranks)[3] == [(0, 1), (3, 2)]
+
+
 def test_base_is_no_part_of_labels():
     pieces = [([1, 900], [2, 900])]
     assert edges_of(Table(pieces, base=1), 2) == (3, 2, None, [(0, 1), (2, 2)])
