@@ -168,8 +168,8 @@ def read_source(path: Any, *, format: str | None = None, ends_only: bool = False
     base
         The id of the first vertex in the file, 0 by default.
     sep
-        The character between fields of a text; None means a comma if the first line has one, a tab if it has one and
-        the file is .csv or .tsv, else blanks.
+        The character between fields of a text; None means what the first line has outside of quotes: of a .tsv file a
+        tab, else a comma, of a .csv file a tab, else blanks.
     """
     if format is not None and format not in READERS:
         raise UsageError(f"format {format!r} is not one of {', '.join(READERS)}")

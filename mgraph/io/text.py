@@ -176,8 +176,8 @@ def read_text(
 
     If the first line names the columns, `mgraph.io.columns` finds the ends and the weight; else the first two fields
     are the ends. Of three unnamed columns the third is the weight in a .wel file; elsewhere `columns` must say what it
-    is. `sep` is the character between fields, by default a comma if the first line has one, a
-    tab if it has one and the file is .csv or .tsv, else blanks.
+    is. `sep` is the character between fields, by default what the first line has
+    outside of quotes: of a .tsv file a tab, else a comma, of a .csv file a tab, else blanks.
     """
     if sep is not None:
         sep = sep.replace("\\t", "\t")
