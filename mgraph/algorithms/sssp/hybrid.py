@@ -22,9 +22,11 @@ from mgraph.algorithms.derived import WEIGHT_SORTED_ROWS
 from mgraph.algorithms.sssp.delta_stepping import BucketSearch
 from mgraph.algorithms.sssp.hybrid_kernels import (
     AS_FAR,
+    MAX_SCANNED,
     MAX_SIZE,
     MIN_DEGREE,
     NUM_COUNTERS,
+    SCANNED,
     explain_as_far,
     reach_none,
     settle_nearest,
@@ -45,6 +47,8 @@ MAX_WAITING = 1 << 13
 NARROW_SHARE = 8
 # A GPU is faster than one core if so many times MAX_WAITING vertices wait.
 WIDE = 8
+# After so many arcs, a second at most, the loop of one core pauses: the call may have been ended.
+STEP_ARCS = 1 << 22
 
 
 def sssp_hybrid(
@@ -140,16 +144,21 @@ class _SerialSearch:
         """Settle the nearest vertices by one core; return whether so many wait that all cores are faster."""
         shard = self.shard
         rows = shard.rows
-        if shard.backend.stopped is not None:
-            raise CommAborted(shard.backend.stopped)
+        counters = self.counters
         begin_queue(*self.queue[2:], waiting, self.dist)
-        self.counters[MAX_SIZE] = self.max_waiting
-        self.counters[MIN_DEGREE] = 1 if shard.info.directed else 2
-        settle_nearest(
-            *self.queue, rows.indptr, rows.targets, rows.weights, self.cutoff, self.targets, self.dist, self.parents,
-            self.counters,
-        )  # fmt: skip
-        self.size, found, found_arcs, scanned, self.num_as_far = self.counters[: AS_FAR + 1].tolist()
+        counters[: AS_FAR + 1] = 0
+        counters[MAX_SIZE] = self.max_waiting
+        counters[MIN_DEGREE] = 1 if shard.info.directed else 2
+        counters[MAX_SCANNED] = -1
+        while counters[SCANNED] > counters[MAX_SCANNED]:
+            if shard.backend.stopped is not None:
+                raise CommAborted(shard.backend.stopped)
+            counters[MAX_SCANNED] = counters[SCANNED] + STEP_ARCS
+            settle_nearest(
+                *self.queue, rows.indptr, rows.targets, rows.weights, self.cutoff, self.targets, self.dist,
+                self.parents, counters,
+            )  # fmt: skip
+        self.size, found, found_arcs, scanned, self.num_as_far = counters[: AS_FAR + 1].tolist()
         self.num_reached += found
         self.reached_arcs += found_arcs
         self.settled_arcs += scanned

@@ -26,9 +26,9 @@ from mgraph.backends.numba_helpers import top_of, weight_sort_key
 
 # Counters of `settle_nearest`: entries of the queue; vertices found, and their arcs; arcs scanned; how often a vertex
 # was lowered over an arc that leads no farther, so that its predecessor is not known. What it is given: how many may
-# wait, and the arcs of a vertex that it scans, at least.
-SIZE, FOUND, FOUND_ARCS, SCANNED, AS_FAR, MAX_SIZE, MIN_DEGREE = range(7)
-NUM_COUNTERS = 7
+# wait, the arcs of a vertex that it scans, at least, and how many it may have scanned before it pauses.
+SIZE, FOUND, FOUND_ARCS, SCANNED, AS_FAR, MAX_SIZE, MIN_DEGREE, MAX_SCANNED = range(8)
+NUM_COUNTERS = 8
 
 
 @inline
@@ -44,13 +44,13 @@ def settle_nearest(
 ):  # fmt: skip
     """Settle the nearest vertex of the queue until none waits, more than MAX_SIZE wait, or `until` are settled.
 
-    Vertices of less than MIN_DEGREE arcs are not inserted: theirs lead nowhere, or back. The predecessor is the first
-    by position of those nearer vertices that explain a distance; none if it is over an arc that leads no farther.
+    After MAX_SCANNED arcs it pauses, and goes on at its next call. Vertices of less than MIN_DEGREE arcs are not
+    inserted: theirs lead nowhere, or back. The predecessor is the first by position of those nearer vertices that
+    explain a distance; none if it is over an arc that leads no farther.
     """
     top = top_of(dist)
     num_settled = 0
-    counts[:MAX_SIZE] = 0
-    while True:
+    while counts[SCANNED] <= counts[MAX_SCANNED]:
         if state[NEAR] == 0:
             refill(keys, vertices, far_keys, far_vertices, nexts, state, dist)
         if state[NEAR] == 0 or state[NEAR] + state[FAR] > counts[MAX_SIZE]:

@@ -51,6 +51,7 @@ def search(case, sources, order="degree", until=(), cutoff=None, **thresholds):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(hybrid, "MAX_WAITING", max_waiting)
         patch.setattr(hybrid, "NARROW_SHARE", share or hybrid.NARROW_SHARE)
+        patch.setattr(hybrid, "STEP_ARCS", thresholds.get("step_arcs", hybrid.STEP_ARCS))
         if delta is not None:
             patch.setattr(hybrid, "default_delta", lambda shard, dtype, mean_weight: delta)
         ((found, steps),) = run_on_ranks(program, shards)
@@ -71,8 +72,12 @@ def check(case, sources, order="degree", cutoff=None, **how):
     return steps
 
 
-# No threshold, and one so small that a search is wide, and narrow again (a share of 0 is of no arc).
-THRESHOLDS = ({}, {"max_waiting": 1, "share": 1}, {"max_waiting": 8, "share": 1, "delta": 1})
+# Pauses after a few arcs, and a threshold so small that a search is wide, and narrow again (a share of 0 is of no arc).
+THRESHOLDS = (
+    {"step_arcs": 7},
+    {"max_waiting": 1, "share": 1},
+    {"max_waiting": 8, "share": 1, "delta": 1, "step_arcs": 1},
+)
 
 
 @pytest.mark.covering(every=3)
@@ -168,7 +173,19 @@ def test_full_queue_is_made_smaller(monkeypatch):
     check(make_case("lowered", 2 * n, edges, np.int32), [0])
 
 
-def test_call_that_was_abandoned_ends_before_the_serial_loop(monkeypatch):
-    monkeypatch.setattr(BACKEND, "stopped", "the user pressed Ctrl-C", raising=False)
+@pytest.mark.parametrize("pauses", [0, 3])
+def test_call_that_was_abandoned_ends_within_the_serial_loop(monkeypatch, pauses):
+    settle = hybrid.settle_nearest
+    left = list(range(pauses))
+
+    def settle_until_stopped(*args):
+        left.pop()
+        monkeypatch.setattr(BACKEND, "stopped", None if left else "the user pressed Ctrl-C", raising=False)
+        return settle(*args)
+
+    monkeypatch.setattr(hybrid, "settle_nearest", settle_until_stopped)
+    if not pauses:
+        monkeypatch.setattr(BACKEND, "stopped", "the user pressed Ctrl-C", raising=False)
     with pytest.raises(CommAborted, match="Ctrl-C"):
-        search(ZOO["path"], [0])
+        search(ZOO["path"], [0], step_arcs=1)
+    assert not left
