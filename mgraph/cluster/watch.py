@@ -1,6 +1,7 @@
-"""What rank 0 of a Dask cluster does: asked through the scheduler, by a client that shows it.
+"""What rank 0 of a Dask cluster does: asked through the scheduler, by a client that shows it, or an event of Dask's.
 
-Nothing is sent while nobody looks: ranks count their steps in any case, and a worker's event loop reads the numbers.
+Ranks count their steps in any case, and a worker's event loop reads the numbers: when it is asked, and for calls of
+more than EVENT_S once in this time, for those who follow the topic.
 """
 
 from __future__ import annotations
@@ -9,9 +10,11 @@ import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import NamedTuple
 
-from distributed import Client
+from distributed import Client, Worker
 from distributed.client import ClosedClientError
+from tornado.ioloop import PeriodicCallback
 
 from mgraph.backends.base import Backend
 from mgraph.backends.progress import Phase
@@ -19,19 +22,35 @@ from mgraph.cluster.messages import Ticket
 
 # The time between two questions, at least.
 PERIOD_S = 0.3
+# The topic of the events, and the time between two.
+TOPIC = "mgraph-progress"
+EVENT_S = 1.0
+
+
+class _Running(NamedTuple):
+    """A call, its backend, and what this did before."""
+
+    job: str
+    ticket: Ticket
+    rank: int
+    backend: Backend
+    before: Phase | None
 
 
 class SeenCall:
     """The call that a worker's rank runs, as its event loop sees it."""
 
-    def __init__(self) -> None:
-        # The gang and session of the call, its backend, and what this did before.
-        self._running: tuple[tuple[str, str], Backend, Phase | None] | None = None
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+        self._running: _Running | None = None
+        # Stopped with the worker.
+        worker.periodic_callbacks[TOPIC] = events = PeriodicCallback(self._log_event, EVENT_S * 1000)
+        events.start()
 
     @contextmanager
-    def call_of(self, ticket: Ticket, backend: Backend) -> Iterator[None]:
+    def call_of(self, job: str, ticket: Ticket, rank: int, backend: Backend) -> Iterator[None]:
         """Let a call be seen in the block."""
-        self._running = (ticket.gang, ticket.session), backend, backend.phase
+        self._running = _Running(job, ticket, rank, backend, backend.phase)
         try:
             yield
         finally:
@@ -43,13 +62,29 @@ class SeenCall:
         With its steps until now, its age, and a number that no other phase has.
         """
         running = self._running
-        if running is None or running[0] != (gang, session):
+        if running is None or (running.ticket.gang, running.ticket.session) != (gang, session):
             return None
-        phase = running[1].phase
-        if phase is None or phase is running[2]:
+        if (phase := _phase_of(running)) is None:
             return None
         age = time.monotonic() - phase.began
         return phase.name, phase.total, phase.unit, phase.per_step, phase.done, age, phase.began
+
+    def _log_event(self) -> None:
+        """Log what rank 0 does, unless it is unknown or new."""
+        running = self._running
+        if running is None or running.rank or (phase := _phase_of(running)) is None:
+            return
+        seconds = time.monotonic() - phase.began
+        if seconds >= EVENT_S:
+            # Sent as plain numbers: loops may count in NumPy's.
+            steps = {"done": int(phase.done), "total": int(phase.total), "seconds": round(seconds, 1)}
+            self._worker.log_event(TOPIC, {"job": running.job, "phase": phase.name, **steps})
+
+
+def _phase_of(running: _Running) -> Phase | None:
+    """Return the phase of a call, None before its first one."""
+    phase = running.backend.phase
+    return None if phase is running.before else phase
 
 
 class Watch:

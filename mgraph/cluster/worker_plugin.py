@@ -8,8 +8,9 @@ import functools
 import socket
 import threading
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from typing import Any
 
 from distributed import Worker, WorkerPlugin, get_worker
@@ -67,15 +68,39 @@ class _Network:
         self.epoch = epoch
         self.comm: Communicator | None = None
         self.aborted: Future[BaseException] = Future()
+        # Of the running call.
+        self._backend: Backend | None = None
+        self._lock = threading.Lock()
 
     def failure(self) -> BaseException:
         """Copy the error of the abort: the original lives on, and a traceback on it would hold a call's objects."""
         return copy.copy(self.aborted.result())
 
+    @contextmanager
+    def used_by(self, backend: Backend) -> Iterator[None]:
+        """Let an abort stop the launches and loops of a call, and no later ones; raise it at its end, too."""
+        with self._lock:
+            if self.aborted.done():
+                raise self.failure()
+            self._backend = backend
+        try:
+            yield
+            # A program on a stream that an abort freed continues with garbage, and must not store it. An abort marks
+            # the network first. If it does so before this check, the transaction drops the objects of the call; if
+            # after, the client drops them: it sends mgraph-forget for every result that it does not receive.
+            if self.aborted.done():
+                raise self.failure()
+        finally:
+            with self._lock:
+                self._backend = backend.stopped = None
+
     def abort(self, error: BaseException) -> None:
         """Abort the communicator, and mark it first: a function that returns from now on stores nothing."""
-        if not self.aborted.done():
-            self.aborted.set_result(error)
+        with self._lock:
+            if not self.aborted.done():
+                self.aborted.set_result(error)
+            if self._backend is not None:
+                self._backend.stopped = str(error)
         if self.comm is not None:
             # Not on the event loop: an abort of NCCL takes half a second, and heartbeats must continue.
             threading.Thread(target=self.comm.abort, args=(str(error),), name="mgraph-abort", daemon=True).start()
@@ -123,7 +148,7 @@ class RankPlugin(WorkerPlugin):
         # By gang, for all gangs that the scheduler has announced and not dropped: late tasks of others are refused.
         self._networks: dict[str, _Network] = {}
         self._backends = Backends(worker)
-        self._seen = SeenCall()
+        self._seen = SeenCall(worker)
         self._lock = threading.Lock()
         self.counts = CallCounts()
         publish_metrics(self, of_ranks)
@@ -193,13 +218,13 @@ class RankPlugin(WorkerPlugin):
         backend = self._backends.of(ticket, index)
         log = log_of(index, function.__name__)
         log.debug("begins on %s", self._worker.address)
-        with self._seen.call_of(ticket, backend), self.counts.counted(function.__name__), objects.transaction():
+        with (
+            self._seen.call_of(function.__name__, ticket, index, backend),
+            self.counts.counted(function.__name__),
+            objects.transaction(),
+            network.used_by(backend),
+        ):
             result = function(Rank(index, ticket.size, network.comm, backend, objects), *part, *args)
-            # A program on a stream that an abort freed continues with garbage, and must not store it. An abort marks
-            # the network first. If it does so before this check, the transaction drops the objects of the call; if
-            # after, the client drops them: it sends mgraph-forget for every result that it does not receive.
-            if network.aborted.done():
-                raise network.failure()
         log.debug("ends on %s", self._worker.address)
         return result
 

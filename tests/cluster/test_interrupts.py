@@ -145,18 +145,15 @@ def test_searches_of_one_gpu_succeed_after_many_interrupts(threads):
     )
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_ranks_that_call_no_verb_stop_when_their_caller_is_interrupted(kind, tmp_path):
-    marker = str(tmp_path / "m")
-    with local_cluster(kind) as cluster:
-        num_ranks = cluster.num_ranks
-        interrupter = threading.Thread(target=interrupt_when_filled, args=(tmp_path, num_ranks))
-        interrupter.start()
-        with pytest.raises(KeyboardInterrupt):
-            cluster.run(programs.launch_on_and_on, marker)
-        interrupter.join()
-        assert len(cluster.run(programs.total)) == num_ranks
-        mg.rmat(4, cluster=cluster).close()
+def test_ranks_that_call_no_verb_stop_when_their_caller_is_interrupted(cluster, tmp_path):
+    num_ranks = cluster.num_ranks
+    interrupter = threading.Thread(target=interrupt_when_filled, args=(tmp_path, num_ranks))
+    interrupter.start()
+    with pytest.raises(KeyboardInterrupt):
+        cluster.run(programs.launch_on_and_on, str(tmp_path / "m"))
+    interrupter.join()
+    assert len(cluster.run(programs.total)) == num_ranks
+    mg.rmat(4, cluster=cluster).close()
 
 
 def interrupt_when_filled(folder, count):

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mgraph.backends.base import Backend
+from mgraph.backends.progress import Phase
 from mgraph.backends.totals import total as total_of
 from mgraph.cluster.base import Rank
 from mgraph.edges import EdgeChunk
@@ -290,6 +291,13 @@ def interrupt_caller(rank: Rank, pid: int, marker: str) -> None:
         time.sleep(1.0)
     else:
         rank.comm.barrier()
+
+
+def rest_in_steps(rank: Rank, steps: int, seconds: float) -> None:
+    """Do nothing for so many seconds, in a phase of so many steps."""
+    rank.backend.phase = phase = Phase("resting", steps)
+    for _ in phase.steps(range(steps)):
+        time.sleep(seconds / steps)
 
 
 def write(log: str, line: str) -> None:
