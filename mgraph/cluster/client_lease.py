@@ -13,12 +13,9 @@ from distributed import Client
 from distributed.client import ClosedClientError
 from distributed.protocol import pickle
 
-from mgraph.cluster.log import log_of
+from mgraph.cluster.log import QUIET_WAIT_S, log_of
 from mgraph.cluster.messages import Ticket
 from mgraph.errors import ClusterError
-
-# A longer wait is logged.
-QUIET_WAIT_S = 2.0
 
 
 class Lease:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 
 LOGGER = logging.getLogger("mgraph")
+# A longer wait is logged.
+QUIET_WAIT_S = 2.0
 
 
 def log_of(rank: int | None, job: str) -> logging.LoggerAdapter:

@@ -11,7 +11,7 @@ import json
 import os
 import threading
 import time
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from typing import Any
 
 import dask
@@ -19,6 +19,7 @@ from distributed import Security
 from distributed.comm import CommClosedError, connect
 from distributed.comm.addressing import get_address_host_port
 
+from mgraph.cluster.log import QUIET_WAIT_S, log_of
 from mgraph.config import settings
 from mgraph.errors import ClusterError, UsageError
 
@@ -46,7 +47,8 @@ def describe_tls() -> str:
 def read_scheduler_file(path: str) -> str:
     """Return the address in a scheduler file; wait for the file, since a batch job starts both at once."""
     timeout_s = settings.seconds("timeouts.scheduler-file")
-    deadline = time.monotonic() + timeout_s
+    began = time.monotonic()
+    is_logged = False
     while True:
         text = ""
         try:
@@ -59,7 +61,11 @@ def read_scheduler_file(path: str) -> str:
             # An empty file is still being written.
             if text.strip() or os.path.isdir(path):
                 raise UsageError(f"{path} is not a scheduler file: it contains no address") from None
-        if time.monotonic() > deadline:
+        waited = time.monotonic() - began
+        if waited > QUIET_WAIT_S and not is_logged:
+            log_of(None, "connect").warning("waits for the scheduler file %s", path)
+            is_logged = True
+        if waited > timeout_s:
             folder = os.path.dirname(os.path.abspath(path))
             missing = "" if os.path.isdir(folder) else f", nor is its folder {folder}"
             raise ClusterError(
@@ -89,6 +95,8 @@ def require_scheduler(address: str) -> None:
     identity: Future[dict] = Future()
     # In an event loop of its own: the caller's may be running, as in a notebook.
     threading.Thread(target=_probe, args=(address, arguments, identity), name="mgraph-probe", daemon=True).start()
+    if not wait([identity], QUIET_WAIT_S).done:
+        log_of(None, "connect").warning("waits for an answer of the scheduler at %s", address)
     try:
         kind = identity.result()["type"]
     except ClusterError:

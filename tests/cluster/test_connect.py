@@ -22,7 +22,7 @@ from distributed import Client, LocalCluster
 
 import mgraph as mg
 from mgraph.cluster import connect as connect_module
-from mgraph.cluster import devices
+from mgraph.cluster import devices, scheduler_address
 from mgraph.cluster.connect import connect
 from mgraph.cluster.dask import DaskCluster
 from mgraph.cluster.devices import visible_gpus
@@ -117,14 +117,17 @@ def test_connect_by_address_closes_only_its_own_client(workers, client):
     assert (cluster.client.status, client.status) == ("closed", "running")
 
 
-def test_connect_refuses_invalid_arguments(client, tmp_path):
+def test_connect_refuses_invalid_arguments(client, tmp_path, monkeypatch, caplog):
     with pytest.raises(UsageError, match="'gpu' is not one of auto, cpu, cuda"):
         connect(backend="gpu")
     with pytest.raises(UsageError, match="give one of"):
         connect(client, scheduler="tcp://127.0.0.1:1")
-    soon = dask.config.set({"mgraph.timeouts.scheduler-file": 0.1})
-    with soon, pytest.raises(ClusterError, match=r"no\.json was not there after 0\.1 s"):
-        connect(scheduler_file=str(tmp_path / "no.json"))
+    with dask.config.set({"mgraph.timeouts.scheduler-file": 0.1}):
+        for quiet_s, said in ((1, []), (0, [f"waits for the scheduler file {tmp_path / 'no.json'}"])):
+            monkeypatch.setattr(scheduler_address, "QUIET_WAIT_S", quiet_s)
+            with pytest.raises(ClusterError, match=r"no\.json was not there after 0\.1 s"):
+                connect(scheduler_file=str(tmp_path / "no.json"))
+            assert [record.getMessage() for record in caplog.records] == said
     if not visible_gpus():
         with pytest.raises(UsageError, match="wants a GPU"):
             connect(backend="cuda")

@@ -136,19 +136,22 @@ def no_server():
 
 
 @pytest.mark.parametrize(
-    ("server", "message"),
+    ("server", "message", "waits"),
     [
-        (http_server, "what listens at .* does not answer as a Dask scheduler"),
-        (silent_server, "something listens at .*, and did not answer as a Dask scheduler within 1.5 s"),
-        (no_server, "no scheduler answers at .*Timed out"),
+        (http_server, "what listens at .* does not answer as a Dask scheduler", False),
+        (silent_server, "something listens at .*, and did not answer as a Dask scheduler within 1.5 s", True),
+        (no_server, "no scheduler answers at .*Timed out", True),
     ],
 )
-def test_address_without_a_scheduler_is_named(server, message):
+def test_address_without_a_scheduler_is_named(server, message, waits, monkeypatch, caplog):
+    monkeypatch.setattr(scheduler_address, "QUIET_WAIT_S", 1.0)
     clients = set(Client._instances)
     soon = dask.config.set({"mgraph.timeouts.scheduler": "1500ms"})
     with soon, server() as port, pytest.raises(mg.ClusterError, match=message):
         mg.connect(scheduler=f"tcp://127.0.0.1:{port}")
     assert set(Client._instances) == clients
+    said = f"waits for an answer of the scheduler at tcp://127.0.0.1:{port}"
+    assert [record.getMessage() for record in caplog.records if record.name == "mgraph"] == [said] * waits
 
 
 def test_address_of_a_worker_is_refused(tmp_path):
