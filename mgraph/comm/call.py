@@ -40,7 +40,13 @@ def allreduce_call(x: Array, op: str, size: int) -> Call:
     _check_contiguous("allreduce", x)
     if op not in OPERATIONS:
         raise UsageError(f"allreduce: {op!r} is not one of {', '.join(OPERATIONS)}")
-    return Call(("allreduce", _name(x.dtype), x.shape, op), x.nbytes if size > 1 else 0)
+    return _allreduce_call(x.dtype, x.shape, op, x.nbytes if size > 1 else 0)
+
+
+# As `describe`: the control words of supersteps are reduced by one call again and again.
+@lru_cache(maxsize=1024)
+def _allreduce_call(dtype: np.dtype, shape: tuple[int, ...], op: str, nbytes: int) -> Call:
+    return Call(("allreduce", dtype.name, shape, op), nbytes)
 
 
 def allgather_call(part: Array, out: Array, size: int) -> Call:

@@ -1,10 +1,10 @@
 """One rank's links to all others: the exchanges that verbs consist of, their failure and their end.
 
 The thread that calls a verb drives all links itself, with poll() and sockets that never block. It sends and receives
-concurrently, so that a peer that sends first and reads later blocks nothing, and a small verb costs one send, one poll
-and one receive a peer, without a switch of threads. Between verbs nothing watches the links: the failure or death of a
-peer is noticed at the next verb, and until then TCP's flow control holds back a peer that is ahead. So no thread is
-needed, and close() and abort() leave none behind.
+concurrently, so that a peer that sends first and reads later blocks nothing, and a small verb costs one send, some
+polls and one receive a peer, without a switch of threads. Between verbs nothing watches the links: the failure or death
+of a peer is noticed at the next verb, and until then TCP's flow control holds back a peer that is ahead. So no thread
+is needed, and close() and abort() leave none behind.
 
 `abort` and `close` may be called from any thread. The thread that drives the links holds `_driving`. Another thread
 sets the failure, wakes poll() through a descriptor, and acquires the lock when the verb has raised. A rank that fails
@@ -14,7 +14,9 @@ completed first, or dropped with its link after FAREWELL_S.
 
 from __future__ import annotations
 
+import functools
 import math
+import os
 import select
 import socket
 import threading
@@ -34,6 +36,9 @@ from mgraph.types import Array
 GRACE_S = 3.0
 # How long a failing rank waits until its peers have read the cause; peers that died do not answer.
 FAREWELL_S = 0.5
+# A peer that is some 30 us late at most is awaited awake: to sleep and be woken takes as long, and may move this thread
+# to the core of the peer, where it waits for that to sleep.
+NUM_SPINS = 16
 # poll() accepts its timeout as a C int of milliseconds; a deadline may be later than that, or infinite.
 MAX_POLL_S = 3600.0
 FAILURES = {kind.__name__: kind for kind in (CommAborted, CommMismatch, CommTimeout)}
@@ -42,15 +47,23 @@ FAILURES = {kind.__name__: kind for kind in (CommAborted, CommMismatch, CommTime
 class _Exchange:
     """One round of a verb: the peers still to receive from or to send to, and the target arrays."""
 
+    __slots__ = ("call", "description", "dtype", "number", "received", "targets", "unsent", "waiting")
+
     def __init__(self, number: int, call: str, targets: Mapping[int, Array | None], dtype: np.dtype) -> None:
         self.number = number
         self.call = call
         self.targets = targets
         self.dtype = dtype
-        self.description = call.encode()[:MAX_DESCRIPTION_BYTES]
+        self.description = _encoded(call)
         self.waiting = set(targets)
-        self.unsent = set[int]()
+        self.unsent: set[int] = set()
         self.received: dict[int, np.ndarray] = {}
+
+
+# As calls.describe().
+@functools.lru_cache(maxsize=1024)
+def _encoded(call: str) -> bytes:
+    return call.encode()[:MAX_DESCRIPTION_BYTES]
 
 
 class Network:
@@ -208,7 +221,8 @@ class Network:
         packed: Array | None = None
         for peer, array in outgoing.items():
             link = self._links[peer]
-            self._require_open(link)
+            if link.has_peer_closed:
+                self._require_open(link)
             is_small = array.nbytes <= JOIN_BYTES
             if is_small and array is not packed:
                 frame = pack(DATA, exchange.number, exchange.description, array)
@@ -221,7 +235,7 @@ class Network:
                 link.drop_unsent()
             exchange.unsent.add(peer)
         for peer, link in self._links.items():
-            if peer in exchange.waiting:
+            if link.has_peer_closed and peer in exchange.waiting:
                 self._require_open(link)
             # Otherwise no whole frame was read that waits for this exchange, and poll() reports the next one.
             if self._events.get(link) != select.POLLIN or link.has_unsent:
@@ -242,9 +256,13 @@ class Network:
     def _finish(self, exchange: _Exchange) -> None:
         """Drive the links until everything is sent and received."""
         deadline = time.monotonic() + self._timeout_s
-        if not exchange.targets:
-            # A rank that only sends may never wait: poll once, so that it notices the failure of another rank.
+        for _ in range(NUM_SPINS):
+            # Once at least: a rank that only sends notices the failure of another rank here.
             self._poll_links(exchange, 0)
+            if not (exchange.waiting or exchange.unsent):
+                return
+            # The peer may be on this very core.
+            os.sched_yield()
         while exchange.waiting or exchange.unsent:
             left_s = deadline - time.monotonic()
             if left_s <= 0:
@@ -255,10 +273,11 @@ class Network:
     def _poll_links(self, exchange: _Exchange, timeout_ms: int) -> None:
         """Wait until a link is ready; send and receive on all that are."""
         for descriptor, _ in self._poll.poll(timeout_ms):
-            if descriptor == self._awake.fileno():
+            link = self._of_descriptor.get(descriptor)
+            if link is None:
+                # Awoken by another thread.
                 self._check()
                 continue
-            link = self._of_descriptor[descriptor]
             if link.has_unsent:
                 self._flush(exchange, link)
             self._receive(exchange, link, True)
@@ -268,14 +287,15 @@ class Network:
         reads_on = True
         try:
             while not link.has_peer_closed:
-                if not link.is_in_payload and (head := link.peek()):
+                if head := link.peek():
                     reads_on = self._accept(exchange, link, *head)
                     if not reads_on:
                         break
                 elif not readable or not link.read():
                     break
                 else:
-                    self._note_payload(exchange, link)
+                    if link.has_payload_ended:
+                        self._note_payload(exchange, link)
                     # One read of TCP is enough: poll() reports the rest. It cannot see what TLS has decrypted.
                     readable = link.has_decrypted
         except (OSError, EOFError) as error:
@@ -283,9 +303,8 @@ class Network:
         self._watch(link, reads_on and not link.has_peer_closed)
 
     def _note_payload(self, exchange: _Exchange, link: Link) -> None:
-        if link.has_payload_ended:
-            link.has_payload_ended = False
-            exchange.waiting.discard(link.peer)
+        link.has_payload_ended = False
+        exchange.waiting.discard(link.peer)
 
     def _accept(self, exchange: _Exchange, link: Link, kind: int, length: int, number: int, nbytes: int) -> bool:
         """Handle a peer's next frame; return False if it belongs to a later exchange and must wait."""
@@ -319,7 +338,8 @@ class Network:
             link.take_slot(nbytes)
             # This rank stays in the exchange until the peer can fill the slot again.
             exchange.unsent.add(link.peer)
-            self._note_payload(exchange, link)
+            if link.has_payload_ended:
+                self._note_payload(exchange, link)
         else:
             link.return_slot()
         self._flush(exchange, link)

@@ -181,9 +181,12 @@ class Link:
         self._begun = False
 
     def peek(self) -> tuple[int, int, int, int] | None:
-        """Return kind, length of the description, number and payload bytes of the next frame, if it has arrived."""
+        """Return kind, length of the description, number and payload bytes of the next frame, if it has arrived.
+
+        None while the payload of a frame is partly received.
+        """
         available = self._end - self._begin
-        if available < HEAD.size:
+        if available < HEAD.size or self._target is not None:
             return None
         head = kind, length, _, nbytes = HEAD.unpack_from(self._buffer, self._begin)
         if not DATA <= kind <= RETURNED or length > MAX_DESCRIPTION_BYTES or nbytes > MAX_PAYLOAD_BYTES:
@@ -221,17 +224,12 @@ class Link:
         self._target = rest[available:]
         return False
 
-    @property
-    def is_in_payload(self) -> bool:
-        """Whether the payload of a frame is partly received."""
-        return self._target is not None
-
     def read(self) -> bool:
         """Receive once; return whether bytes were there. Raises EOFError at the end of the connection."""
-        buffer = self._target if self._target is not None else self._free_space()
+        buffer = self._free_space() if self._target is None else self._target[:CHUNK_BYTES]
         self.wants_to_write = False
         try:
-            count = self.sock.recv_into(buffer[:CHUNK_BYTES])
+            count = self.sock.recv_into(buffer)
         except WOULD_BLOCK as error:
             self.wants_to_write = isinstance(error, ssl.SSLWantWriteError)
             return False
@@ -275,7 +273,8 @@ class Link:
         """Return the free end of the buffer, large enough for a head and a description."""
         if self._begin == self._end:
             self._begin = self._end = 0
-        elif self._end > BUFFER_BYTES - HEAD.size - MAX_DESCRIPTION_BYTES:
+            return self._buffer
+        if self._end > BUFFER_BYTES - HEAD.size - MAX_DESCRIPTION_BYTES:
             rest = bytes(self._buffer[self._begin : self._end])
             self._buffer[: len(rest)] = rest
             self._begin = 0
