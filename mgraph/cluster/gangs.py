@@ -30,6 +30,8 @@ class Gang:
 
     members: tuple[Place, ...]
     backend: str
+    # Of its network.
+    verb_timeout_s: float
     name: str = field(default_factory=lambda: uuid.uuid4().hex)
     # Authenticates the ranks to each other.
     secret: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
@@ -118,7 +120,7 @@ class Call:
             backend=self.gang.backend,
             local_ranks=tuple(hosts.count(host) for host in hosts),
             open_timeout_s=self.session.open_timeout_s,
-            verb_timeout_s=self.session.verb_timeout_s,
+            verb_timeout_s=self.gang.verb_timeout_s,
             one_process=self.gang.in_one_process,
             secret=self.gang.secret,
         )

@@ -362,11 +362,12 @@ class GangPlugin(SchedulerPlugin):
                 raise ClusterError("this cluster was closed: connect again")
             # Another call of this session may have set it during the wait.
             if session.gang is None:
-                shape = (session.num_ranks, session.backend)
-                gang = next((g for g in self._gangs.values() if (len(g.members), g.backend) == shape), None)
+                shape = (session.num_ranks, session.backend, session.verb_timeout_s)
+                gangs = self._gangs.values()
+                gang = next((g for g in gangs if (len(g.members), g.backend, g.verb_timeout_s) == shape), None)
                 if gang is None:
                     members = tuple(places[: session.num_ranks])
-                    gang = Gang(members, choose_backend(session.backend, members))
+                    gang = Gang(members, choose_backend(session.backend, members), session.verb_timeout_s)
                     self._gangs[gang.name] = gang
                     self._send(gang.workers, {"op": "mgraph-add-gang", "gang": gang.name})
                 session.gang = gang

@@ -152,7 +152,7 @@ def test_no_call_is_granted_a_lost_gang():
     async def lose():
         plugin = GangPlugin()
         plugin._scheduler = types.SimpleNamespace(tasks={}, stream_comms={})
-        gang = Gang((Place("host", 0, "worker", ""),), "cpu")
+        gang = Gang((Place("host", 0, "worker", ""),), "cpu", 300.0)
         plugin._gangs[gang.name] = gang
         session = Session("session", 1, "cpu", 1.0, 1.0, "client", gang)
         calls = [Call(f"lease-{i}", session, (f"key-{i}",), gang=gang) for i in range(64)]
