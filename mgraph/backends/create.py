@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mgraph.backends.base import Backend
 from mgraph.backends.cpu import CpuBackend, available_cores
-from mgraph.backends.host_memory import OwnLimit
+from mgraph.backends.host_memory import OwnLimit, require_room_for_kernels
 from mgraph.errors import UsageError
 
 
@@ -21,6 +21,7 @@ def make_backend(
         A limit of this process's memory beside those of the host and of the process itself (ulimit).
     """
     if name == "cpu":
+        require_room_for_kernels()
         threads = max(1, available_cores() // sharers)
         return CpuBackend(threads, sharers=sharers, sharers_of_process=sharers_of_process, own_limit=own_limit)
     if name == "cuda":

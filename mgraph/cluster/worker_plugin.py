@@ -214,8 +214,8 @@ class RankPlugin(WorkerPlugin):
             if network.aborted.done():
                 network.abort(network.aborted.result())
                 raise network.failure()
-        function, args = pickle.loads(call)
         backend = self._backends.of(ticket, index)
+        function, args = pickle.loads(call)
         log = log_of(index, function.__name__)
         log.debug("begins on %s", self._worker.address)
         with (

@@ -209,3 +209,23 @@ def test_graph_beyond_the_limit_of_its_process_is_refused(name):
     assert f"{name} is " in refused.stderr.splitlines()[-1]
     assert "MiB" in refused.stderr.splitlines()[-1]
     assert run("rmat:14").returncode == 0
+
+
+TIGHT = """
+import resource
+from mgraph.cli.main import main
+import mgraph.cli.traverse
+used = next(int(line.split()[1]) << 10 for line in open("/proc/self/status") if line.startswith("VmSize"))
+resource.setrlimit(resource.RLIMIT_AS, (used + (170 << 20), resource.RLIM_INFINITY))
+main(["bfs", "rmat:4", "--source", "1", "--backend", "cpu"])
+"""
+
+
+def test_process_without_room_for_kernels_is_refused():
+    """Without the check it hangs in a library."""
+    command = [sys.executable, "-c", TIGHT]
+    refused = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=100)
+    assert refused.returncode == 5, refused.stderr
+    (line,) = refused.stderr.splitlines()
+    assert line.startswith("mgraph: compiled kernels need 448 MiB before any graph, and ")
+    assert " is free: RLIMIT_AS is " in line
