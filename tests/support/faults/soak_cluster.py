@@ -29,7 +29,8 @@ HANG_S = 90.0
 NONE_LEFT = ("leases", "calls", "keys of calls", "tasks", "objects", "data", "handlers' tasks")
 # What else may be more than before the first fault: Dask keeps connections.
 SLACK = {"sockets": 12, "eventpolls": 2}
-# The most sockets of one process for each worker and client that it may be connected to.
+# The most sockets of one process for each worker and client that it may be connected to, beside one for each thread of
+# the clients: every one that waits for a lease has a connection, which Dask keeps.
 SOCKETS_EACH = 8
 # The memory of a process is compared with that at its third pause: before, it loads and compiles what it uses.
 WARM_PAUSES = 2
@@ -233,6 +234,7 @@ class SoakCluster:
             of_gangs = "workers: networks", "workers: gangs with objects"
             allowed |= dict.fromkeys(of_gangs, num_clients * self.monitor.num_workers)
             sockets = SOCKETS_EACH * (self.monitor.num_workers + num_clients)
+            sockets += sum(client.threads for client in self.clients)
             allowed |= {f"{where}: descriptors sockets": sockets for where in ("scheduler", "workers")}
             last |= leftovers.grown(self._before | allowed, counts, SLACK)
             return not last
