@@ -92,14 +92,9 @@ order_option = click.option(
 )
 
 
-def answer_options(
-    written: str, of_input: Callable[[Command], Command] = input_options
-) -> Callable[[Command], Command]:
-    """Add the options of an algorithm command; `written` names the columns that --output writes."""
+def output_options(written: str) -> Callable[[Command], Command]:
+    """Add the options of a command that writes columns; `written` names them."""
     return combined(
-        of_input,
-        order_option,
-        cluster_options,
         click.option(
             "--output",
             "-o",
@@ -108,6 +103,18 @@ def answer_options(
             "a name without an ending, or with a slash.",
         ),
         click.option("--overwrite", is_flag=True, help="Replace files that exist, and a folder of such parts."),
+    )
+
+
+def answer_options(
+    written: str, of_input: Callable[[Command], Command] = input_options
+) -> Callable[[Command], Command]:
+    """Add the options of an algorithm command; `written` names the columns that --output writes."""
+    return combined(
+        of_input,
+        order_option,
+        cluster_options,
+        output_options(written),
         click.option("--validate", "check", is_flag=True, help="Check the result by rules."),
         click.option("--trace", is_flag=True, help="Print a record of every superstep; --json includes them too."),
         click.option(
@@ -161,10 +168,15 @@ def edges_of(options: Options, *, reads_weights: bool) -> Edges:
     return source_of(options["input"], *(options[name] for name in FILE_OPTIONS), ends_only=not reads_weights)
 
 
-def check_step(algorithm: Algorithm, edges: Edges, options: Options) -> None:
-    """Refuse what cannot be done with these edges, before the graph is built."""
+def refuse_labels(edges: Edges, options: Options) -> None:
+    """Refuse an output of numbers for vertices that are strings."""
     if options["output"] is not None and are_strings(edges):
         require_holds_strings(options["output"])
+
+
+def check_step(algorithm: Algorithm, edges: Edges, options: Options) -> None:
+    """Refuse what cannot be done with these edges, before the graph is built."""
+    refuse_labels(edges, options)
     algorithm.check_edges(edges, options)
 
 

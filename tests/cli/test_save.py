@@ -47,6 +47,15 @@ def test_saved_graph_is_converted_to_edges(store):
     np.testing.assert_array_equal(np.load("d.npz")["distances"], oracles.sssp(CASE, [3]))
 
 
+def test_largest_component_is_saved_alone():
+    run("save", "rmat:6", "whole")
+    run("save", "whole", "part", "--largest")
+    found = json.loads(run("components", "part", "--json").stdout)
+    largest = json.loads(run("components", "whole", "--json").stdout)["largest"]
+    assert (found["num_components"], found["largest"]) == (1, largest)
+    assert "--largest needs rows" in refused("save", "rmat:4", "x", "--largest", "--layout", "compact", code=2)
+
+
 def test_saved_graph_can_be_saved_again(store):
     run("save", store, "again", "--workers", 1)
     run("save", store, "again", "--overwrite", "--workers", 3)
