@@ -1,14 +1,16 @@
 """How long a call of mgraph.csgraph takes, beside SciPy's own: reading the matrix and building the graph included.
 
 Random directed matrices of mean degree 16 in CSR, float64 weights, the ranks of `mgraph.connect()`; the least of
-`--repeats` calls, after one that compiles.
+`--repeats` calls, after one that compiles. Results are compared with SciPy's: a difference ends the run. The table is
+that of docs/csgraph.md.
 
-    python bench/csgraph.py --sizes 12-22
+    python bench/csgraph.py --sizes 18-22 --repeats 5
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import sys
 import time
 from collections.abc import Callable
@@ -24,13 +26,13 @@ from mgraph import csgraph
 MEAN_DEGREE = 16
 SEED = 1
 CALLS: dict[str, Callable[[Any, Any], Any]] = {
-    "breadth_first_order(A, 0)": lambda of, A: of.breadth_first_order(A, 0),
-    "connected_components(A)": lambda of, A: of.connected_components(A),
-    "connected_components(A, connection='strong')": lambda of, A: of.connected_components(A, connection="strong"),
-    "dijkstra(A, indices=0)": lambda of, A: of.dijkstra(A, indices=0),
-    "dijkstra(A, indices=range(16))": lambda of, A: of.dijkstra(A, indices=range(16)),
-    "dijkstra(A, indices=range(16), unweighted=True)": lambda of, A: of.dijkstra(A, indices=range(16), unweighted=True),
-    "minimum_spanning_tree(A)": lambda of, A: of.minimum_spanning_tree(A),
+    "`dijkstra(A, indices=range(16))`": lambda of, A: of.dijkstra(A, indices=range(16)),
+    "the same with `unweighted=True`": lambda of, A: of.dijkstra(A, indices=range(16), unweighted=True),
+    "`minimum_spanning_tree(A)`": lambda of, A: of.minimum_spanning_tree(A),
+    "`dijkstra(A, indices=0)`": lambda of, A: of.dijkstra(A, indices=0),
+    "`connected_components(A)`": lambda of, A: of.connected_components(A),
+    'the same with `connection="strong"`': lambda of, A: of.connected_components(A, connection="strong"),
+    "`breadth_first_order(A, 0)`": lambda of, A: of.breadth_first_order(A, 0),
 }
 
 
@@ -44,15 +46,35 @@ def main() -> int:
     first, last = map(int, given.sizes.split("-"))
     powers = range(first, last + 1, given.step)
     matrices = [made(1 << power) for power in powers]
-    print(f"{'ms, SciPy / mgraph.csgraph; entries':50}" + "".join(f"{1 << power:>22}" for power in powers))
     with mg.connect() as cluster:
-        print(f"on {cluster}")
+        print(f"docs/csgraph.md, milliseconds, SciPy / mgraph, on {cluster}\n")
+        print(f"| entries | {' | '.join(f'{1 << power:,}' for power in powers)} |")
+        print(f"| {'--- | ' * len(powers)}--- |")
         for name, call in CALLS.items():
-            rows = [[least(given.repeats, lambda: call(of, A)) for of in (scipys, csgraph)] for A in matrices]  # noqa: B023
-            print(
-                f"{name:50}" + "".join(f"{f'{1e3 * own:.3g} / {1e3 * ours:.3g}':>22}" for own, ours in rows), flush=True
-            )
+            print(f"| {name} | {' | '.join(cell(call, A, given.repeats) for A in matrices)} |", flush=True)
     return 0
+
+
+def cell(call: Callable[[Any, Any], Any], A: Any, repeats: int) -> str:
+    """Return the milliseconds of SciPy and of mgraph.csgraph, whose results must be equal."""
+    (own, theirs), (ours, found) = (least(repeats, functools.partial(call, of, A)) for of in (scipys, csgraph))
+    for one, other in zip(values(theirs), values(found), strict=True):
+        np.testing.assert_array_equal(one, other)
+    return f"{1e3 * own:.3g} / {1e3 * ours:.3g}"
+
+
+def values(result: Any) -> list[np.ndarray]:
+    """Return arrays that are equal where results are: strong components may be numbered in another order."""
+    if scipy.sparse.issparse(result):
+        result.sort_indices()
+        return [result.indptr, result.indices, result.data]
+    if not isinstance(result, tuple):
+        return [result]
+    first, labels = result
+    if isinstance(first, np.ndarray):
+        return [first, labels]
+    _, smallest, numbers = np.unique(labels, return_index=True, return_inverse=True)
+    return [np.array(first), smallest[numbers]]
 
 
 def made(entries: int) -> Any:
@@ -63,15 +85,15 @@ def made(entries: int) -> Any:
     return scipy.sparse.coo_array((rng.random(entries), (rows, columns)), shape=(n, n)).tocsr()
 
 
-def least(repeats: int, call: Callable[[], Any]) -> float:
-    """Return the least seconds of some calls, after one."""
-    call()
+def least(repeats: int, call: Callable[[], Any]) -> tuple[float, Any]:
+    """Return the least seconds of some calls, after a first one, and its result."""
+    found = call()
     seconds = []
     for _ in range(repeats):
         began = time.perf_counter()
         call()
         seconds.append(time.perf_counter() - began)
-    return min(seconds)
+    return min(seconds), found
 
 
 if __name__ == "__main__":

@@ -5,9 +5,10 @@
 
 A call begins with the library's own graph in memory and ends when all distances, the forest's edges or all labels are
 in Python: as an array, or as what the library returns in its place. Parents are included where a library finds them in
-the same call (mgraph, igraph's and SciPy's BFS). Every result is compared with mgraph's validated one. Edges of files
-without weights get integers 1..255, drawn with seed 1. Times are medians over random roots, one after another, in
-milliseconds; after --seconds no further root is begun.
+the same call (mgraph, igraph's and SciPy's BFS). Every result is compared with mgraph's validated one: a difference
+ends the run. Edges of files without weights get integers 1..255, drawn with seed 1. Times are medians over random
+roots, one after another, in milliseconds; after --seconds no further root is begun. At the end comes the table for
+README.md, of the first two graphs.
 """
 
 from __future__ import annotations
@@ -30,6 +31,9 @@ from mgraph.generate.spec import is_spec
 
 MAX_WEIGHT = 255
 ALGORITHMS = ("bfs", "sssp", "msf", "components")
+TITLES = {"bfs": "BFS", "sssp": "SSSP", "msf": "spanning forest", "components": "components"}
+# By algorithm and library.
+Times = dict[str, dict[str, float]]
 
 
 @dataclass(frozen=True)
@@ -182,6 +186,22 @@ def networkit_calls(edges: Edges) -> Calls:
     }
 
 
+def table(found: dict[str, Times]) -> str:
+    """Return the times of some graphs as a table, the least of each row and graph in bold."""
+    libraries = ["mgraph", *LIBRARIES]
+    lines = [f"| {', '.join(found)} | {' | '.join(libraries)} |", f"| {'--- | ' * len(libraries)}--- |"]
+    for algorithm in ALGORITHMS:
+        rows = [times[algorithm] for times in found.values()]
+        cells = [", ".join(_number(row[library], min(row.values())) for row in rows) for library in libraries]
+        lines.append(f"| {TITLES[algorithm]} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _number(milliseconds: float, least: float) -> str:
+    text = f"{float(f'{milliseconds:.3g}'):,g}"
+    return f"**{text}**" if milliseconds == least else text
+
+
 LIBRARIES = {"SciPy": scipy_calls, "NetworkX": networkx_calls, "igraph": igraph_calls, "NetworKit": networkit_calls}
 
 
@@ -246,25 +266,30 @@ def validated(g: mg.Graph, algorithm: str, roots: list[int]) -> list[Any]:
 @click.option("--seconds", type=float, default=20.0, show_default=True, help="For each library and algorithm.")
 @click.option("--record", "recorded", is_flag=True, help="Append the figures to bench/results.")
 def main(graphs: tuple[str, ...], num_roots: int, root_seed: int | None, seconds: float, recorded: bool) -> None:
+    measured: dict[str, Times] = {}
     for name in graphs:
         with mg.connect(num_ranks=1, backend="cpu") as cluster, built(name, cluster) as g:
             graph = name.replace(":", "") if is_spec(name) else pathlib.Path(name).name.partition(".")[0]
             roots = random_roots(g, num_roots, root_seed)
             edges = edges_of(g)
             expected = {algorithm: validated(g, algorithm, roots) for algorithm in ALGORITHMS}
-            table: dict[str, dict[str, float]] = {algorithm: {} for algorithm in ALGORITHMS}
+            found: Times = {algorithm: {} for algorithm in ALGORITHMS}
             click.echo(f"{graph}: {g.num_vertices:,} vertices, {g.num_edges:,} edges")
             for library in ("mgraph", *LIBRARIES):
                 calls = mgraph_calls(edges, g) if library == "mgraph" else LIBRARIES[library](edges)
                 for algorithm, call in calls.items():
                     times = measure(call, expected[algorithm], roots, seconds)
-                    table[algorithm][library] = round(statistics.median(times), 3)
+                    found[algorithm][library] = round(statistics.median(times), 3)
                     click.echo(f"  {algorithm:10} {library:10} {statistics.median(times):10.2f} ms of {len(times)}")
+            measured[graph] = found
             for algorithm in ALGORITHMS if recorded else ():
                 record.append("cpu", None, {
                     "bench": "libraries", "graph": graph, "algorithm": algorithm, "n": g.num_vertices,
-                    "m": g.num_edges, "call_ms": table[algorithm], "cores": available_cores(), "validated": True,
+                    "m": g.num_edges, "call_ms": found[algorithm], "cores": available_cores(), "validated": True,
                 })  # fmt: skip
+    shown = dict(list(measured.items())[:2])
+    click.echo(f"\nREADME.md, How fast it is: milliseconds of whole calls on {available_cores()} cores\n")
+    click.echo(table(shown))
 
 
 if __name__ == "__main__":

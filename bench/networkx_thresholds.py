@@ -2,8 +2,10 @@
 
 For each function and size: NetworkX's time; the backend's at a first call, which converts the graph and builds it; and
 the backend's on a graph that is converted and built. One CPU rank in this process, random graphs of mean degree 8, the
-least time of `--repeats` calls. The last columns are those of `mgraph/nx_backend/thresholds.py`, before rounding:
-the least size of those measured from which on the backend is always faster.
+least time of `--repeats` calls. Results are compared with NetworkX's: a difference ends the run. The last columns are
+those of `mgraph/nx_backend/thresholds.py`, before rounding: the least size of those measured from which on the backend
+is always faster. At the end come the functions whose thresholds there differ; docs/networkx.md has the same table, as
+its test requires.
 
     python bench/networkx_thresholds.py --sizes 10-18
     python bench/networkx_thresholds.py --sizes 8-13 --functions all_pairs_dijkstra eccentricity
@@ -24,6 +26,7 @@ import networkx as nx
 
 from mgraph.nx_backend.convert import convert_from_nx
 from mgraph.nx_backend.interface import FUNCTIONS
+from mgraph.nx_backend.thresholds import LEAST_ARCS
 
 MEAN_DEGREE = 8
 SEED = 1
@@ -41,12 +44,18 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, default=3)
     given = parser.parse_args()
     print(f"{'function':38} {'arcs: NetworkX / first call / converted, in ms':90} first converted")
+    found = {}
     for name in given.functions:
         sizes = given.quadratic_sizes if name.startswith(QUADRATIC) else given.sizes
         first, last = map(int, sizes.split("-"))
         rows = {1 << power: measured(name, 1 << power, given.repeats) for power in range(first, last + 1)}
         cells = "  ".join(f"{arcs}: " + "/".join(f"{1e3 * s:.3g}" for s in row) for arcs, row in rows.items())
-        print(f"{name:38} {cells:90} {threshold(rows, 1)} {threshold(rows, 2)}", flush=True)
+        found[name] = threshold(rows, 1), threshold(rows, 2)
+        print(f"{name:38} {cells:90} {found[name][0]} {found[name][1]}", flush=True)
+    print("\nmgraph/nx_backend/thresholds.py, where it differs:")
+    for name, measured_now in found.items():
+        if measured_now != LEAST_ARCS[name]:
+            print(f'    "{name}": {measured_now},  # now {LEAST_ARCS[name]}')
     return 0
 
 
@@ -72,7 +81,9 @@ def measured(name: str, arcs: int, repeats: int) -> tuple[float, float, float]:
     theirs = getattr(nx, name)
     own = least(repeats, lambda: theirs(graph, **arguments, backend="networkx"))
     converted = convert_from_nx(graph, **keep)
-    consume(ours(converted, **arguments))  # compiles the kernels
+    # Compiles the kernels, too.
+    if plain(ours(converted, **arguments)) != plain(theirs(graph, **arguments, backend="networkx")):
+        raise SystemExit(f"{name}: results differ on {arcs} arcs")
     first = least(repeats, lambda: ours(convert_from_nx(graph, **keep), **arguments))
     return own, first, least(repeats, lambda: ours(converted, **arguments))
 
@@ -115,6 +126,13 @@ def least(repeats: int, call: Callable[[], Any]) -> float:
         return time.perf_counter() - began
 
     return min(timed() for _ in range(repeats))
+
+
+def plain(result: Any) -> Any:
+    """Return a value that is equal to that of an equal result."""
+    if isinstance(result, nx.Graph):
+        return list(result.nodes(data=True)), list(result.edges(data=True))
+    return list(result) if isinstance(result, Iterator) else result
 
 
 def consume(result: Any) -> None:

@@ -14,7 +14,10 @@ from collections.abc import Sequence
 from mgraph.cluster.devices import visible_gpus
 
 RESULTS = pathlib.Path(__file__).with_name("results")
-PACKAGES = ("numpy", "numba", "scipy", "dask", "distributed", "cupy-cuda13x", "cupy-cuda12x", "nccl4py", "dask-cuda")
+PACKAGES = (
+    *("numpy", "numba", "scipy", "dask", "distributed", "networkx", "igraph", "networkit"),
+    *("cupy-cuda13x", "cupy-cuda12x", "nccl4py", "dask-cuda"),
+)
 
 
 def machine(backend: str) -> str:

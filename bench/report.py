@@ -19,6 +19,8 @@ HEAD = """# Benchmarks
 and appends a record to `bench/results`. The other programs:
 
 - `bench/cpu.py`: the same graph on the CPU with mgraph, the GAP benchmark and SciPy, in one run.
+- `bench/libraries.py`: whole Python calls on the CPU beside SciPy, NetworkX, igraph and NetworKit, in one run; it ends
+  with a table for `README.md`.
 - `bench/shapes.py`: graphs of three dozen shapes (`bench/shape_graphs.py`) and road maps, with SciPy beside every cell,
   the answers compared and the worst ratio first.
 - `bench/ingest.py`: seconds from a file or arrays to a built graph, beside pyarrow and pandas reading the same file.
@@ -284,6 +286,10 @@ def _ablation_table(lines: list[dict]) -> str:
 
 
 ABOUT = {
+    "libraries": """
+Python libraries on the same cores, in one run (`bench/libraries.py`): milliseconds of whole calls, from the library's
+own graph to all distances, labels or edges of the forest in Python. SciPy, NetworkX and igraph use one core.
+""",
     "ingest": """
 Ways in (`bench/ingest.py`): seconds from a file in the page cache, or from arrays, to a built graph, the best of some
 runs; beside it pyarrow in the same run, which reads the file into a table and builds nothing. CPU s: medians of the
@@ -309,6 +315,17 @@ Whether compressed adjacency would be faster (`bench/neighbours.py`): all arcs o
 lookup of each neighbor's tree. The lookups take many times longer than the reads. For most arcs a spanning forest looks
 up one bit, which also takes several times longer than to read the neighbor's id: so rows are not compressed.
 """,
+}
+LIBRARY_COLUMNS = {
+    "graph": lambda line: line["graph"],
+    "algorithm": lambda line: line["algorithm"],
+    "mgraph": lambda line: f"{line['call_ms']['mgraph']:.3g}",
+    "SciPy": lambda line: f"{line['call_ms']['SciPy']:.3g}",
+    "NetworkX": lambda line: f"{line['call_ms']['NetworkX']:.3g}",
+    "igraph": lambda line: f"{line['call_ms']['igraph']:.3g}",
+    "NetworKit": lambda line: f"{line['call_ms']['NetworKit']:.3g}",
+    "cores": lambda line: str(line["cores"]),
+    "commit": lambda line: line["commit"],
 }
 INGEST_COLUMNS = {
     "graph": lambda line: line["graph"],
@@ -358,6 +375,7 @@ NEIGHBOR_COLUMNS = {
     "commit": lambda line: line["commit"],
 }
 PARTS = (
+    ("libraries", LIBRARY_COLUMNS, ("graph", "algorithm")),
     ("ingest", INGEST_COLUMNS, ("graph", "way")),
     ("deduplicate", DEDUPLICATE_COLUMNS, ("graph", "backend")),
     ("forms", FORM_COLUMNS, ("graph", "algorithm", "part")),

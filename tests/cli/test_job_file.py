@@ -70,7 +70,7 @@ def test_tables_become_options_of_commands(read):
         ("workers = 2", "workers = true", "job.toml:8: cluster.workers: True is no text or number"),
         ("directed = true", 'directed = "yes"', "job.toml:5: graph.directed: 'yes' is neither true nor false"),
         ("maximum = true", "depth-limit = 3", "job.toml:22: run[2].depth-limit: there is no such key: algorithm, max"),
-        ("depth-limit = 3", 'depth-limit = "x"', "job.toml:19: run[1].depth-limit: 'x' is not a valid integer range"),
+        ("depth-limit = 3", 'depth-limit = "x"', "job.toml:19: run[1].depth-limit: 'x' is not a valid whole number"),
         ('"random"', "[1]", "job.toml:15: run[1].source: [5, [1]] is no text or number, nor a list of them"),
         ("memory = ", 'on-loss = "retry" #', "job.toml:10: limits.on-loss: 'retry' is not one of 'error', 'rebuild'"),
         ("memory = ", "memory = [1] #", "job.toml:10: limits.memory: [1] is no text or number"),

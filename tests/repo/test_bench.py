@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -168,3 +169,28 @@ def test_answers_that_differ_from_scipy_are_refused(bench):
             shapes.compare_distances(mg.sssp(g, 0), (np.array([0, 1, 7, np.inf]), None))
         with pytest.raises(shapes.click.ClickException, match="components differ"):
             shapes.compare_components(mg.connected_components(g), (1, np.zeros(4, np.int64)))
+
+
+@pytest.mark.ci
+def test_tables_of_libraries_end_at_a_wrong_answer(bench):
+    of_csgraph = bench("csgraph")
+    A = of_csgraph.made(512)
+    for call in of_csgraph.CALLS.values():
+        assert re.fullmatch(r"[\d.e+]+ / [\d.e+]+", of_csgraph.cell(call, A, 1))
+    with pytest.raises(AssertionError):
+        of_csgraph.cell(lambda of, A: np.array([of is of_csgraph.csgraph]), A, 1)
+    of_networkx = bench("networkx_thresholds")
+    for name in ("connected_components", "bfs_tree", "single_source_dijkstra"):
+        assert len(of_networkx.measured(name, 32, 1)) == 3
+    strong = bench("strong_components")
+    with InProcessCluster(1) as one, InProcessCluster(2) as two:
+        ring = np.arange(12)
+        assert strong.row((12, ring, (ring + 1) % 12), one, two)[:3] == ["12", "12", "1"]
+
+
+def test_the_table_of_libraries_marks_the_fastest(bench):
+    libraries = bench("libraries")
+    times = {name: 10.0 + k for k, name in enumerate(("SciPy", "NetworkX", "igraph", "NetworKit"))} | {"mgraph": 6449.7}
+    head, _, *rows = libraries.table({"rmat4": dict.fromkeys(libraries.ALGORITHMS, times)}).splitlines()
+    assert head == "| rmat4 | mgraph | SciPy | NetworkX | igraph | NetworKit |"
+    assert rows[0] == "| BFS | 6,450 | **10** | 11 | 12 | 13 |"
