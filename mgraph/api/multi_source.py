@@ -105,9 +105,6 @@ class TraversedTogether:
 def bfs_together(g: Graph, roots: Iterable[int | str], *, depth_limit: int | None = None) -> TraversedTogether:
     """Find the hops from each of many roots, 64 in one search (MS-BFS).
 
-    One scan of an arc serves 64 roots. This is faster than separate searches if the frontiers of the roots overlap, as
-    in small-world graphs. Levels need a few bits for each root and vertex until a root's result is read.
-
     Parameters
     ----------
     g
@@ -126,6 +123,12 @@ def bfs_together(g: Graph, roots: Iterable[int | str], *, depth_limit: int | Non
     ------
     UsageError, WouldNotFit
         As `bfs`; UsageError also in the compact layout.
+
+    Notes
+    -----
+    One scan of an arc serves 64 roots. This is faster than separate searches if the frontiers of the roots overlap, as
+    in small-world graphs. Levels need a few bits for each root and vertex until a root's result is read. Docs:
+    many-roots.md.
 
     Examples
     --------

@@ -76,6 +76,10 @@ def largest_component(g: Graph, *, strong: bool = False) -> Graph:
     UsageError, WouldNotFit
         If the graph has no vertex, or the compact layout; if both graphs do not fit.
 
+    Notes
+    -----
+    The components are found, then `subgraph` builds the graph.
+
     Examples
     --------
     >>> with mg.largest_component(mg.from_edges([7, 0, 1], [8, 1, 2])) as largest:

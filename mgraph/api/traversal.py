@@ -106,13 +106,16 @@ def bfs_many(
     Returns
     -------
     TraversedMany
-        A sequence: result i equals that of `bfs` from root i. It takes the time and the memory of all of them;
-        `bfs_together` searches from 64 roots at a time.
+        A sequence: result i equals that of `bfs` from root i.
 
     Raises
     ------
     UsageError, WouldNotFit
         As `bfs`.
+
+    Notes
+    -----
+    The time and the memory of all the searches; `bfs_together` searches from 64 roots at a time. Docs: many-roots.md.
 
     Examples
     --------
@@ -197,12 +200,16 @@ def sssp_many(
     Returns
     -------
     TraversedMany
-        A sequence: result i equals that of `sssp` from root i. It takes the time and the memory of all of them.
+        A sequence: result i equals that of `sssp` from root i.
 
     Raises
     ------
     UsageError, InputError, WouldNotFit
         As `sssp`.
+
+    Notes
+    -----
+    The time and the memory of all the searches.
 
     Examples
     --------
@@ -239,7 +246,10 @@ def state_dtype(info: GraphInfo) -> np.dtype:
     if info.weight_dtype is None:
         raise UsageError(PATHS_NEED_WEIGHTS)
     if info.min_weight < 0:
-        raise InputError(f"shortest paths need weights that are not negative, and one is {info.min_weight}")
+        raise InputError(
+            f"shortest paths need weights that are not negative, and one is {info.min_weight}: bfs counts hops, and "
+            "scipy.sparse.csgraph.johnson takes such weights"
+        )
     weight = np.dtype(info.weight_dtype)
     if weight.kind == "f":
         return weight

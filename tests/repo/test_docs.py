@@ -7,10 +7,12 @@ import doctest
 import importlib
 import inspect
 import logging
+import lzma
 import pathlib
 import re
 import shlex
 import subprocess
+from collections.abc import Collection
 
 import click
 import pytest
@@ -25,17 +27,15 @@ DOCUMENTS = [*(ROOT / name for name in NAMED), *sorted(ROOT.glob("d*/**/*.md"))]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # A block that does not run everywhere.
 NEEDY_FENCE = re.compile(r"^<!-- needs: [\w ]+ -->\n```.*?^```$", re.MULTILINE | re.DOTALL)
-# Documents with Python that goes on from what the reader has, or is run by tests/store or tests/nx_backend.
-PYTHON_NOT_RUN = {"networkx.md", "output.md", "store.md"}
+# Documents with Python that tests/nx_backend and tests/store run.
+PYTHON_RUN_ELSEWHERE = {"networkx.md", "store.md"}
 EXAMPLES_OF_THE_QUICK_TIER = {"README.md", "quickstart.md", "bfs.md", "labels.md"}
-# Documents with commands that name files of others, or large graphs.
-COMMANDS_NOT_RUN = {"formats.md", "store.md", "variants.md", "configuration.md"}
 # A word in backticks that may be a path of this tree: it has a slash or a known suffix.
 SUFFIXES = ["cu", "cuh", "json", "jsonl", "md", "py", "sbatch", "sh", "toml", "yaml", "yml"]
 PATH = re.compile(rf"(?:[\w.-]+/)+[\w.*-]*|[\w-]+\.(?:{'|'.join(SUFFIXES)})|LICENSE|Makefile")
 # Files that users create.
 MADE = {"build/docs", "scheduler.json", "edges.csv", "my_job.sh", "mgraph.json", "pairs/", "labels/", "people.csv"}
-MADE |= {"job.toml", "job.manifest.json", ".venv/bin/python", "checkpoint.json"}
+MADE |= {"roads.gr.xz", "job.toml", "job.manifest.json", ".venv/bin/python", "checkpoint.json"}
 # Programs of others, which are not checked.
 FOREIGN = {
     *("pip", "python3", ".venv/bin/pip", ".venv/bin/pytest", "git", "pre-commit", "dask", "export", "mkdir"),
@@ -45,7 +45,7 @@ FOREIGN = {
 NAMES_OF_COMMANDS = {
     f"mgraph {name}"
     for name in (
-        *("bfs", "sssp", "path", "components", "strong-components", "diameter", "msf"),
+        *("bfs", "sssp", "path", "components", "strong-components", "degrees", "diameter", "msf"),
         *("convert", "save", "generate", "info"),
     )
 }
@@ -175,6 +175,7 @@ def write_samples(folder: pathlib.Path) -> None:
     pairs = frames.DataFrame({"a": ["r1", "r2", "r7"], "b": ["r2", "r3", "r9"], "score": [0.9, 0.8, 0.7]})
     pairs.to_parquet(folder / "pairs" / "part-0.parquet")
     (folder / "edges.txt").write_text("0 1\n1 2\n")
+    (folder / "roads.gr.xz").write_bytes(lzma.compress(b"p sp 3 4\na 1 2 5\na 2 1 5\na 2 3 4\na 3 2 4\n"))
 
 
 @pytest.fixture
@@ -188,7 +189,7 @@ def samples(tmp_path, monkeypatch):
     logger.setLevel(level)
 
 
-def documents_with(language: str, left_out: set[str]) -> list:
+def documents_with(language: str, left_out: Collection[str] = ()) -> list:
     """Return the documents for users that have blocks of a language, as parameters of a test."""
     found = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
     found = [path for path in found if path.name not in left_out and fences(runnable(path), language)]
@@ -199,7 +200,7 @@ def documents_with(language: str, left_out: set[str]) -> list:
 
 @pytest.mark.timeout(300)
 @pytest.mark.usefixtures("samples")
-@pytest.mark.parametrize("document", documents_with("python", PYTHON_NOT_RUN))
+@pytest.mark.parametrize("document", documents_with("python", PYTHON_RUN_ELSEWHERE))
 def test_python_examples_run(document, capsys):
     names = {"__name__": "__main__"}
     for block in fences(runnable(document), "python"):
@@ -209,7 +210,7 @@ def test_python_examples_run(document, capsys):
 
 @pytest.mark.timeout(300)
 @pytest.mark.usefixtures("samples")
-@pytest.mark.parametrize("document", documents_with("bash", COMMANDS_NOT_RUN))
+@pytest.mark.parametrize("document", documents_with("bash"))
 def test_commands_of_examples_run(document):
     """Commands on a scheduler are parsed only. A TOML block is the job file of the commands."""
     for block in fences(document.read_text(), "toml"):
@@ -277,14 +278,17 @@ def test_reference_has_every_public_name():
     assert [name for name in PUBLIC if not re.search(rf"^\.\. auto\w+:: {name}$", text, re.MULTILINE)] == []
 
 
+MAKING = {"mgraph.api.create", "mgraph.api.from_memory", "mgraph.cluster.connect"}
 FUNCTIONS = [name for name in PUBLIC if inspect.isfunction(getattr(mgraph, name))]
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_docstrings_of_public_functions_say_what_these_return_and_raise_in_an_example(name):
+def test_docstrings_of_public_functions_say_what_these_return_raise_and_cost_in_an_example(name):
     sections = re.findall(r"^(\w+)\n-+$", inspect.getdoc(getattr(mgraph, name)), re.MULTILINE)
     assert {"Raises", "Examples"} <= {*sections}
     assert "Returns" in sections or name == "validate"
+    # What a build takes is in docs/memory.md.
+    assert "Notes" in sections or getattr(mgraph, name).__module__ in MAKING
 
 
 @pytest.mark.timeout(300)
