@@ -30,6 +30,7 @@ def from_edges(
     source: str | int | None = None,
     destination: str | int | None = None,
     edge_attr: str | int | None = None,
+    weight: str | int | None = None,
     num_vertices: int | None = None,
     directed: bool = False,
     labels: Labels = "auto",
@@ -53,9 +54,10 @@ def from_edges(
         has pairs of ends: a list, or an array of shape (m, 2).
     weights
         One for each edge, integers or floats, all finite; None for an unweighted graph.
-    source, destination, edge_attr
+    source, destination, edge_attr, weight
         Columns, if `sources` is a table, as in cuGraph's `from_cudf_edgelist`: without one of the first two it is
-        "source" or "destination", and without `edge_attr` the graph is unweighted. `from_table` finds columns itself.
+        "source" or "destination"; `edge_attr` and `weight` are two names for one column, without which the graph is
+        unweighted. `from_table` finds columns itself.
     num_vertices
         n, of ids 0..n-1; None means one more than the largest id, or the number of labels.
     directed
@@ -87,11 +89,16 @@ def from_edges(
     2
     """
     how = id_options(num_vertices, directed, labels, base)
-    if source is destination is edge_attr is None:
+    if source is destination is edge_attr is weight is None:
         table = edges_table(sources, targets, weights, how=how)
     elif targets is not None or weights is not None:
-        raise UsageError("source, destination and edge_attr are columns of one table: give no targets and weights")
+        raise UsageError(
+            "source, destination, edge_attr and weight are columns of one table: give no targets and weights beside it"
+        )
+    elif edge_attr is not None and weight is not None:
+        raise UsageError("edge_attr and weight are the same column: give one of them")
     else:
+        edge_attr = weight if edge_attr is None else edge_attr
         ends = "source" if source is None else source, "destination" if destination is None else destination
         table = frame_table(sources, Columns(*ends, False if edge_attr is None else edge_attr), how)
     return Graph.from_source(table, cluster=cluster, order=order, layout=layout, num_chunks=num_chunks)

@@ -11,6 +11,7 @@ from mgraph.api.graph import Graph, as_vertices, require_graph
 from mgraph.api.labels import Vertices
 from mgraph.api.traversal import bfs_spec, sssp_spec
 from mgraph.errors import UsageError
+from mgraph.formatting import counted
 from mgraph.io.checks import as_flag
 from mgraph.io.output_tables import as_objects
 from mgraph.rank_jobs.paths import find_paths
@@ -113,7 +114,8 @@ def shortest_paths(
     starts = _vertices_of(g, sources, "source")
     ends = _vertices_of(g, targets, "target")
     if len(starts) != len(ends):
-        raise UsageError(f"there are {len(starts)} sources and {len(ends)} targets: give as many")
+        given = f"{counted(len(starts), 'source')} and {counted(len(ends), 'target')}"
+        raise UsageError(f"shortest_paths has {given}: give as many")
     pairs = list(zip(starts, ends, strict=True))
     return paths_between(g, pairs, weighted=weighted) if pairs else []
 

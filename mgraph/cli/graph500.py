@@ -10,6 +10,7 @@ import click
 from mgraph.api.graph500 import KERNELS, Graph500, Graph500Run, run_graph500
 from mgraph.cli.options import (
     CLUSTER_OPTIONS,
+    WholeNumber,
     cluster_options,
     json_option,
     layout_option,
@@ -23,17 +24,17 @@ from mgraph.generate.base import Weights
 
 
 @click.command()
-@click.option("--scale", type=click.IntRange(1, 40), default=16, show_default=True, help="2**SCALE vertices.")
-@click.option("--edge-factor", type=click.IntRange(1), default=16, show_default=True, help="Edges per vertex.")
+@click.option("--scale", type=WholeNumber(1, 40), default=16, show_default=True, help="2**SCALE vertices.")
+@click.option("--edge-factor", type=WholeNumber(1), default=16, show_default=True, help="Edges per vertex.")
 @click.option(
     "--roots",
     "num_roots",
-    type=click.IntRange(1),
+    type=WholeNumber(1),
     default=64,
     show_default=True,
     help="Number of roots to search from.",
 )
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Seed of the graph.")
+@click.option("--seed", type=WholeNumber(0), default=1, show_default=True, help="Seed of the graph.")
 @click.option(
     "--weights",
     type=click.Choice(get_args(Weights)),
@@ -41,7 +42,7 @@ from mgraph.generate.base import Weights
     show_default=True,
     help="int: 1 to 255; float32, float64: the same as floats; graph500: float32 in [0, 1), as specified.",
 )
-@click.option("--root-seed", type=click.IntRange(0), help="Seed of the roots; by default every run draws other roots.")
+@click.option("--root-seed", type=WholeNumber(0), help="Seed of the roots; by default every run draws other roots.")
 @click.option(
     "--kernel",
     "kernels",

@@ -48,6 +48,12 @@ LABELS = {"auto": "auto", "string": "string", "yes": True, "no": False}
 BUILD_OPTIONS = (*FILE_OPTIONS, "order", "layout")
 
 
+class WholeNumber(click.IntRange):
+    """Parse a number, which help and errors call a whole one."""
+
+    name = "whole number"
+
+
 class Seconds(click.ParamType):
     """Parse a deadline: a positive, finite number of seconds."""
 
@@ -96,7 +102,7 @@ cluster_options = combined(
     click.option(
         "--workers",
         "num_ranks",
-        type=click.IntRange(1),
+        type=WholeNumber(1),
         metavar="N",
         help="Number of ranks; by default as many as hold the graph, and more only if that is faster.",
     ),
@@ -152,7 +158,7 @@ _file_options = combined(
     click.option("--directed/--undirected", default=None, help="Whether (u, v) and (v, u) are two arcs."),
     click.option(
         "--num-vertices",
-        type=click.IntRange(0),
+        type=WholeNumber(0),
         help="Number of vertices, if more than the largest id in the file plus one.",
     ),
     click.option(
@@ -161,7 +167,7 @@ _file_options = combined(
         help="Whether ids are labels, to be mapped to vertices: strings always are, and by default integers that are "
         "negative or have large gaps; string: read ids of a text as strings.",
     ),
-    click.option("--base", type=click.IntRange(0), metavar="ID", help="The id of the first vertex; 0 by default."),
+    click.option("--base", type=WholeNumber(0), metavar="ID", help="The id of the first vertex; 0 by default."),
     click.option("--sep", metavar="CHARACTER", help="The character between fields of a text, such as ';' or '\\t'."),
     click.option(
         "--format",

@@ -10,6 +10,7 @@ import click
 
 from mgraph.cli.options import (
     FILE_OPTIONS,
+    WholeNumber,
     file_options,
     json_option,
     layout_option,
@@ -39,10 +40,10 @@ class Bytes(click.ParamType):
 
 @click.command()
 @click.argument("input", metavar="INPUT", required=False)
-@click.option("--scale", type=click.IntRange(1, 40), help="A Graph500 graph, rmat:SCALE, instead of INPUT.")
+@click.option("--scale", type=WholeNumber(1, 40), help="A Graph500 graph, rmat:SCALE, instead of INPUT.")
 @file_options
-@click.option("--gpus", type=click.IntRange(1), metavar="N", help="Plan for N GPUs.")
-@click.option("--ranks", type=click.IntRange(1), metavar="N", help="Plan for N CPU ranks; one by default.")
+@click.option("--gpus", type=WholeNumber(1), metavar="N", help="Plan for N GPUs.")
+@click.option("--ranks", type=WholeNumber(1), metavar="N", help="Plan for N CPU ranks; one by default.")
 @click.option(
     "--memory",
     type=Bytes(),

@@ -16,7 +16,7 @@ from mgraph.api.traversal import bfs as run_bfs
 from mgraph.api.traversal import sssp as run_sssp
 from mgraph.api.traversal_results import Traversed
 from mgraph.cli.answer import Algorithm, Edges, Options, Show, answer_options, run_algorithm
-from mgraph.cli.options import Command, combined, layout_option, search_input_options
+from mgraph.cli.options import Command, WholeNumber, combined, layout_option, search_input_options
 from mgraph.cluster.base import Cluster
 from mgraph.edges import EdgeSizes, EdgeTable, has_weights, is_table
 from mgraph.errors import UsageError
@@ -32,6 +32,8 @@ LABEL = "label:"
 
 class Cutoff(click.FloatRange):
     """Parse a distance: a number from 0, or infinity."""
+
+    name = "number"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         distance = super().convert(value, param, ctx)
@@ -56,7 +58,8 @@ def _search_options(algorithm: str) -> Callable[[Command], Command]:
             type=click.Choice(methods_of(algorithm)),
             default="auto",
             show_default=True,
-            help="The loop: any that applies, any but the sweep, or one by its name in docs/variants.md.",
+            help="auto: any loop that applies; frontier: any but the sweep; else the loop of this name, of which "
+            "docs/variants.md says where it runs: host, for example, by the CPU beside one GPU.",
         ),
         layout_option,
         click.option("--reverse", is_flag=True, help="Follow arcs backward: find distances to the source."),
@@ -72,7 +75,7 @@ def _search_options(algorithm: str) -> Callable[[Command], Command]:
 
 
 @click.command()
-@click.option("--depth-limit", type=click.IntRange(0), help="Vertices farther than this many hops count as unreached.")
+@click.option("--depth-limit", type=WholeNumber(0), help="Vertices farther than this many hops count as unreached.")
 @_search_options("bfs")
 def bfs(**options: Any) -> None:
     """Find the hops from a source to every vertex of INPUT.

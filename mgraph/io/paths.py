@@ -53,7 +53,8 @@ def _files(path: str | os.PathLike[str]) -> list[InputFile]:
         raise InputError(f"{local} is not a file")
     if re.search(r"[*?\[]", text):
         return _matching(local)
-    hint = ", nor a spec such as rmat:20" if ":" in local.name else ""
+    # A spec without its scale has no colon.
+    hint = ", nor a spec such as rmat:20" if ":" in local.name or local.name.isalnum() else ""
     raise InputError(f"{local}: no such file{hint}")
 
 

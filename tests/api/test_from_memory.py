@@ -76,9 +76,10 @@ def test_table_is_read_by_the_argument_names_of_cugraph(cluster):
     with (
         mg.from_edges(U, V, W, directed=True, cluster=cluster) as plain,
         mg.from_edges(frame, source="a", edge_attr="weight", directed=True, cluster=cluster) as g,
+        mg.from_edges(frame, source="a", weight="weight", directed=True, cluster=cluster) as same,
         mg.from_edges(frame, source="a", cluster=cluster) as unweighted,
     ):
-        assert g.info == plain.info
+        assert g.info == same.info == plain.info
         np.testing.assert_array_equal(*(np.asarray(mg.sssp(graph, 1).distances) for graph in (plain, g)))
         assert unweighted.info.weight_dtype is None
 
@@ -86,5 +87,7 @@ def test_table_is_read_by_the_argument_names_of_cugraph(cluster):
 def test_columns_beside_arrays_are_refused(cluster):
     with pytest.raises(mg.UsageError, match="are columns of one table: give no targets and weights"):
         mg.from_edges(U, V, source="a", cluster=cluster)
+    with pytest.raises(mg.UsageError, match="edge_attr and weight are the same column"):
+        mg.from_edges(FRAME, edge_attr="weight", weight="weight", cluster=cluster)
     with pytest.raises(mg.UsageError, match="no column 'from', only source, target, weight"):
         mg.from_edges(FRAME, source="from", cluster=cluster)

@@ -183,7 +183,7 @@ def test_wrong_arguments_are_refused(clusters):
         for wrong, message in (
             (lambda: mg.shortest_path(g, 0, 7), "target 7 is not a vertex"),
             (lambda: mg.shortest_path(g, "a", 1), "source 'a' is not an integer"),
-            (lambda: mg.shortest_paths(g, [0, 1], [2]), "there are 2 sources and 1 targets: give as many"),
+            (lambda: mg.shortest_paths(g, [0, 1], [2]), "shortest_paths has 2 sources and 1 target: give as many"),
             (
                 lambda: mg.shortest_paths(g, 0, [2]),
                 "sources 0 are not a list of vertices: shortest_path takes",

@@ -1,10 +1,11 @@
-"""Test what editors and type checkers see of the public names: jedi and mypy, on code that users write."""
+"""Test what editors and type checkers see of the public names: jedi, mypy and pyright, on code that users write."""
 
 from __future__ import annotations
 
 import dataclasses
 import importlib
 import inspect
+import json
 import pathlib
 import re
 import subprocess
@@ -32,7 +33,7 @@ reveal_type(found.distances)
 reveal_type(forest.weights)
 reveal_type(mg.connect())
 """
-REVEALED = {"mgraph.api.graph.Graph": 1, "mgraph.api.columns.Column": 2, "mgraph.cluster.base.Cluster": 1}
+REVEALED = ("mgraph.api.graph.Graph", *["mgraph.api.columns.Column"] * 2, "mgraph.cluster.base.Cluster")
 MISUSES = (
     "mg.rmat(10, no_such_option=1)",
     'mg.rmat(10, order="no such order")',
@@ -41,6 +42,8 @@ MISUSES = (
     "mg.bfs(5, 0)",
     'mg.from_edges([0], [1], weights=[1], directed="no")',
 )
+MISUSED = USES + "".join(f"{misuse}\n" for misuse in MISUSES)
+LINES_OF_MISUSE = set(range(USES.count("\n") + 1, MISUSED.count("\n") + 1))
 
 
 def check_types(tmp_path: pathlib.Path, code: str) -> str:
@@ -69,12 +72,25 @@ def complete(code: str) -> set[str]:
 @pytest.mark.ci
 @pytest.mark.timeout(300)
 def test_mypy_sees_types_and_refuses_misuse(tmp_path):
-    said = check_types(tmp_path, USES + "".join(f"{misuse}\n" for misuse in MISUSES))
-    for revealed, times in REVEALED.items():
-        assert said.count(f'Revealed type is "{revealed}"') == times
-    first = USES.count("\n") + 1
-    lines = {int(line.split(":")[1]) for line in said.splitlines() if ": error:" in line}
-    assert lines == set(range(first, first + len(MISUSES))), said
+    said = check_types(tmp_path, MISUSED)
+    assert re.findall(r'Revealed type is "(.*)"', said) == [*REVEALED]
+    assert {int(line.split(":")[1]) for line in said.splitlines() if ": error:" in line} == LINES_OF_MISUSE, said
+
+
+@pytest.mark.ci
+@pytest.mark.timeout(300)
+def test_pyright_sees_types_and_refuses_misuse(tmp_path):
+    pytest.importorskip("basedpyright", reason="no basedpyright (the extra deploy has it)")
+    (tmp_path / "user.py").write_text(MISUSED)
+    settings = {"extraPaths": [str(ROOT)], "typeCheckingMode": "standard"}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings))
+    command = [sys.executable, "-m", "basedpyright", "--pythonpath", sys.executable, "--outputjson", "user.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    said = json.loads(done.stdout)["generalDiagnostics"]
+    revealed = [one["message"].split()[-1].strip('"') for one in said if one["severity"] == "information"]
+    assert revealed == [name.rpartition(".")[2] for name in REVEALED]
+    lines = {one["range"]["start"]["line"] + 1 for one in said if one["severity"] == "error"}
+    assert lines == LINES_OF_MISUSE, said
 
 
 def test_jedi_completes_the_public_names():
