@@ -403,13 +403,14 @@ def search_both(comm, xp, spec, num_roots):
     dtype = state_dtype(shard.info)
     assert require_sssp_buffers(shard, comm, dtype)
     require_weight_sorted_rows(shard)
-    for root in range(0, shard.info.num_vertices, shard.info.num_vertices // num_roots):
+    for k, root in enumerate(range(0, shard.info.num_vertices, shard.info.num_vertices // num_roots)):
         trace = Trace(backend, comm)
         ours = sssp_multi_gpu(shard, comm, [root], trace, dtype)
         theirs = sssp(shard, comm, connected(shard, ours.sources), Trace(backend, comm), dtype)
-        target = min(root + 1, shard.partition.num_positions - 1)
-        near = sssp_multi_gpu(shard, comm, [root], Trace(backend, comm), dtype, None, [target]).distances
-        is_target = backend.to_device(own_states(shard.partition, comm.rank, [target]).astype(np.int64))
+        last = shard.partition.num_positions - 1
+        targets = sorted({min(root + step, last) for step in range(1, 2 + k)})
+        near = sssp_multi_gpu(shard, comm, [root], Trace(backend, comm), dtype, None, targets).distances
+        is_target = backend.to_device(own_states(shard.partition, comm.rank, targets).astype(np.int64))
         is_target -= comm.rank * shard.partition.stride
         dropped = near == unreached_of(dtype)
         equal = (ours.distances == theirs.distances) & ((near == theirs.distances) | dropped)
