@@ -81,7 +81,8 @@ class Costs:
 def costs_of_ranks(g: Graph, parts: Sequence[dict]) -> dict[str, Any]:
     """Merge the costs that the ranks report into the fields of Costs."""
     first, *others = parts
-    seconds, supersteps = first["seconds"], first["supersteps"]
+    seconds = first["seconds"]
+    supersteps = first["supersteps"]
     if others:
         phases = dict.fromkeys(phase for part in parts for phase in part["seconds"])
         seconds = {phase: max(part["seconds"].get(phase, 0.0) for part in parts) for phase in phases}
