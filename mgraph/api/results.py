@@ -63,6 +63,7 @@ class Costs:
     def total_s(self) -> float:
         """Seconds from a prepared graph and compiled kernels to the result in user ids.
 
+        On one CPU rank the columns of a search are translated to user ids when they are read, which is not counted.
         In persistent multi-GPU searches they begin when all ranks have the positions of the sources.
         """
         return sum(s for phase, s in self.seconds.items() if phase not in ("prepare", "compile"))

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mgraph.backends.base import LIMITS, Backend
 from mgraph.backends.host_memory import FreeMemory, OwnLimit, free_memory
+from mgraph.backends.recycled import RecycledMemory
 from mgraph.backends.thread_pool import Helpers
 from mgraph.types import Array
 
@@ -48,6 +49,7 @@ class CpuBackend(Backend):
         # A further limit of this process's memory.
         self.own_limit = own_limit
         self.helpers = Helpers(self.threads - 1)
+        self._memory = RecycledMemory()
 
     def enter_thread(self) -> None:
         """Do nothing: the CPU has no current device."""
@@ -56,8 +58,16 @@ class CpuBackend(Backend):
         lo, hi, *rest = args
         if hi <= lo:
             return
-        if self.threads == 1 or (hi - lo) * kernel.lanes < SERIAL_ITEMS * kernel.light:
-            kernel.cpu(lo, hi, *rest)
+        self._run(kernel.cpu, lo, hi, rest, -(-SERIAL_ITEMS * kernel.light // kernel.lanes))
+
+    def run_ranges(self, function: Callable[..., object], num_items: int, *args: Any, light: int = 1) -> None:
+        """Call a compiled function that has no CUDA twin with ranges of its work items; `light` as for a kernel."""
+        self._run(function, 0, num_items, args, SERIAL_ITEMS * light)
+
+    def _run(self, function: Callable[..., object], lo: int, hi: int, args: Sequence[Any], least: int) -> None:
+        """Share work items lo..hi among the threads if there are at least so many."""
+        if self.threads == 1 or hi - lo < least:
+            function(lo, hi, *args)
             return
         step = -(-(hi - lo) // (self.threads * RANGES_PER_THREAD))
         starts = iter(range(lo, hi, step))
@@ -65,9 +75,13 @@ class CpuBackend(Backend):
         def work() -> None:
             # next() on a range iterator is one bytecode under the GIL: no range is given to two threads.
             for start in starts:
-                kernel.cpu(start, min(start + step, hi), *rest)
+                function(start, min(start + step, hi), *args)
 
         self.helpers.run(work)
+
+    def empty(self, count: int, dtype: np.dtype) -> np.ndarray:
+        """Return an uninitialized array, in the memory of an earlier one of its size if that is not in use."""
+        return self._memory.empty(count, dtype)
 
     def synchronize(self) -> None:
         """Do nothing: a launch returns after it has finished."""
@@ -87,7 +101,7 @@ class CpuBackend(Backend):
         return array
 
     def release(self) -> None:
-        """Do nothing: NumPy has no memory pool."""
+        self._memory.clear()
 
     def free_bytes(self) -> int:
         return self.free_memory().num_bytes
@@ -109,6 +123,7 @@ class CpuBackend(Backend):
 
     def close(self) -> None:
         self.helpers.close()
+        self.release()
 
 
 def available_cores() -> int:

@@ -123,7 +123,12 @@ def joined(parts: Sequence[Values]) -> Values:
     """Return the parts of a column, one after another."""
     if isinstance(parts[0], Strings):
         return concatenate(parts)  # type: ignore[arg-type]
-    return np.concatenate(parts)  # type: ignore[arg-type]
+    return own_copy(parts[0]) if len(parts) == 1 else np.concatenate(parts)  # type: ignore[arg-type]
+
+
+def own_copy(values: np.ndarray) -> np.ndarray:
+    """Return an array that no other one shares: the values themselves, unless they are a view or read-only."""
+    return values if values.flags.owndata and values.flags.writeable else values.copy()
 
 
 def as_objects(values: Values) -> np.ndarray:

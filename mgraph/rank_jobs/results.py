@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from mgraph.cluster.base import Rank
-from mgraph.io.output_tables import Values, as_objects
+from mgraph.io.output_tables import Values, as_objects, own_copy
 from mgraph.labels.table import LabelTable
 from mgraph.types import Array
 
 HASHED_AT_ONCE = 1 << 26
+
+
+class MadeColumns(dict[str, Array]):
+    """Columns, some of which are made when they are first read.
+
+    Attributes
+    ----------
+    made_by
+        By name the functions that make those columns.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.made_by: dict[str, Callable[[], Array]] = {}
+
+    def __missing__(self, name: str) -> Array:
+        self[name] = column = self.made_by[name]()
+        return column
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.made_by or super().__contains__(name)
 
 
 @dataclass
@@ -38,8 +60,19 @@ def fetch(rank: Rank, key: str, column: str, lo: int, hi: int) -> np.ndarray:
     """Return this rank's values of a column for user ids or edges lo..hi."""
     result: StoredColumns = rank.objects[key]
     first = result.first
+    if lo <= first and hi >= first + result.num_rows:
+        return _whole(rank, result, column)
     values = result.columns[column]
     return rank.backend.to_host(values[max(lo - first, 0) : max(hi - first, 0)])
+
+
+def _whole(rank: Rank, result: StoredColumns, column: str) -> np.ndarray:
+    """Return a column on this host: the caller's own, or a view of what is stored."""
+    columns = result.columns
+    # What is read once need not be stored: a reader of all of it is given what is made.
+    if isinstance(columns, MadeColumns) and not dict.__contains__(columns, column):
+        return rank.backend.to_host(columns.made_by[column]())
+    return rank.backend.to_host(columns[column][:])
 
 
 def fetch_vertices(rank: Rank, key: str, column: str, lo: int, hi: int) -> Values:
@@ -58,7 +91,7 @@ def copy_column(rank: Rank, key: str, column: str) -> np.ndarray:
 
     It remains valid after the result is closed.
     """
-    return np.array(rank.backend.to_host(rank.objects[key].columns[column]))
+    return own_copy(_whole(rank, rank.objects[key], column))
 
 
 def copy_vertices(rank: Rank, key: str, column: str) -> np.ndarray:

@@ -12,6 +12,7 @@ from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.predecessors.rows import find_roots
 from mgraph.algorithms.run_variant import connected, find_tree, prepare, search
 from mgraph.algorithms.variant import TraversalSpec
+from mgraph.backends.cpu import CpuBackend
 from mgraph.backends.progress import Phase
 from mgraph.backends.totals import total
 from mgraph.cluster.base import Rank
@@ -19,10 +20,10 @@ from mgraph.comm.base import Communicator
 from mgraph.errors import InputError
 from mgraph.io.output_tables import Values
 from mgraph.rank_jobs.checkpoints import FolderCheckpoints
-from mgraph.rank_jobs.results import StoredColumns, labels_of_ids
+from mgraph.rank_jobs.results import MadeColumns, StoredColumns, labels_of_ids
 from mgraph.shard.result_routing import require_result_routing
 from mgraph.shard.shard import Shard
-from mgraph.shard.user_ids import positions_of, translate_results
+from mgraph.shard.user_ids import positions_of, translate_results, translate_when_read
 from mgraph.types import unreached_of
 from mgraph.validation.traversal import Violation, has_overflow, may_overflow, validate_traversal
 
@@ -33,8 +34,14 @@ Search = TypeVar("Search")
 class StoredTraversal(StoredColumns):
     """One rank's part of a traversal, by user id and by owned vertex."""
 
+    columns: MadeColumns
     spec: TraversalSpec
     traversal: Traversal
+    num_users: int
+
+    @property
+    def num_rows(self) -> int:
+        return self.num_users
 
 
 def traverse(
@@ -110,7 +117,8 @@ def store_traversal(
             traversal.predecessors = find_tree(shard, comm, sources, traversal.distances, traversal.all_distances)
     # The next search overwrites them: they are in its peer buffer.
     traversal.all_distances = None
-    result = StoredTraversal(shard.user_range[0], {}, spec, traversal, labels=shard.labels)
+    lo, hi = shard.user_range
+    result = StoredTraversal(lo, MadeColumns(), spec, traversal, hi - lo, labels=shard.labels)
     with trace.phase("translate"):
         # An isolated source has no state; it reaches itself.
         isolated = [s for s, p in zip(spec.sources, sources, strict=True) if p >= shard.partition.num_positions]
@@ -143,8 +151,13 @@ def _translate(shard: Shard, rank: Rank, result: StoredTraversal, isolated: list
     columns = result.columns
     traversal = result.traversal
     predecessors = traversal.predecessors if result.spec.predecessors else None
-    tree = traversal.in_user_ids or translate_results(shard, comm, traversal.distances, predecessors, traversal.reached)
-    columns |= zip(("distances", "predecessors"), tree, strict=False)
+    if comm.size == 1 and isinstance(shard.backend, CpuBackend):
+        columns.made_by = translate_when_read(
+            shard, traversal.distances, predecessors, traversal.reached, traversal.words
+        )
+    else:
+        tree = traversal.in_user_ids or translate_results(shard, comm, traversal.distances, predecessors)
+        columns |= zip(("distances", "predecessors"), tree, strict=False)
     if len(result.spec.sources) > 1:
         roots = find_roots(shard, comm, traversal.predecessors)
         (columns["nearest_source"],) = translate_results(shard, comm, None, roots)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -13,11 +14,23 @@ from mgraph.shard.edge_order_kernels import count_order, is_sorted, sort_arcs
 from mgraph.shard.result_routing import aligned_starts, require_result_routing
 from mgraph.shard.rows_kernels import look_up
 from mgraph.shard.shard import ResultRouting, Shard, cached_on_shard
-from mgraph.shard.user_ids_kernels import deal_tree, find_positions, scatter_few, translate_levels, translate_tree
+from mgraph.shard.user_ids_kernels import (
+    deal_tree,
+    find_positions,
+    gather_levels,
+    gather_parents,
+    scatter_few,
+    split_levels,
+    split_parents,
+    translate_levels,
+    translate_tree,
+)
 from mgraph.types import LEVEL, NARROW_LEVEL, Array, vertex_dtype
 
 # Few vertices are reached: at most one of so many.
 FEW_SHARE = 8
+# A CPU gathers so many words in the time of one work item of most kernels.
+LIGHT_GATHER = 64
 # A CPU sorts edges by counting where vertices are at most so many for each edge.
 COUNTED_VALUES = 4
 
@@ -56,16 +69,12 @@ def translate_results(
     comm: Communicator,
     distances: Array | None,
     predecessors: Array | None,
-    reached: np.ndarray | None = None,
 ) -> list[Array]:
     """Return distances and predecessors, those that are not None, for this rank's range of user ids.
 
     Float distances keep their dtype, inf if unreached; levels are int32 and integer distances int64, -1 if unreached.
-    Predecessors are user ids, int64, -1 for none. `reached` are the states of the reached vertices, where one CPU rank
-    has listed them.
+    Predecessors are user ids, int64, -1 for none.
     """
-    if reached is not None and len(reached) * FEW_SHARE < shard.info.num_vertices:
-        return _translate_few(shard, distances, predecessors, reached)
     routing = require_result_routing(shard, comm)
     step = 1
     columns = [distances, predecessors]
@@ -75,16 +84,68 @@ def translate_results(
     return _translation(shard, step, *dtypes)(*[column for column in columns if column is not None])
 
 
-def _translate_few(
-    shard: Shard, distances: np.ndarray | None, predecessors: np.ndarray | None, reached: np.ndarray
-) -> list[Array]:
-    """Return the results of one CPU rank, of which only those of reached vertices are translated."""
-    columns: list[Array] = []
-    for values, dtype in ((distances, None), (predecessors, np.dtype(np.int64))):
-        if values is not None:
-            columns.append(np.empty(shard.info.num_vertices, dtype or user_dtype(values.dtype)))
-            scatter_few(reached, values, shard.user_of_local, dtype is not None, columns[-1])
-    return columns
+def translate_when_read(
+    shard: Shard,
+    distances: np.ndarray,
+    predecessors: np.ndarray | None,
+    reached: np.ndarray | None,
+    words: np.ndarray | None,
+) -> dict[str, Callable[[], np.ndarray]]:
+    """Return for each column of `translate_results` a function that makes it, on one CPU rank.
+
+    The functions refer to tables of the shard, but not to its rows. `words` have the level and the parent of each
+    vertex where a search has them so; `reached` are the states of the reached vertices, where it has listed them.
+    """
+    n = shard.info.num_vertices
+    users = shard.user_of_local
+    given = {"distances": distances} if predecessors is None else {"distances": distances, "predecessors": predecessors}
+    if reached is not None and len(reached) * FEW_SHARE < n:
+        few = reached.copy()
+        return {
+            name: partial(_scatter, n, few, values, users, are_vertices=name == "predecessors")
+            for name, values in given.items()
+        }
+    if words is not None:
+        backend = shard.backend
+        assert isinstance(backend, CpuBackend), "no other has words"
+        tables = shard.position_of_user, users
+        return {name: partial(_of_words, backend, n, words, tables, name == "predecessors") for name in given}
+    dtypes = {"distances": (distances.dtype, None), "predecessors": (None, shard.partition.dtype)}
+    return {name: partial(_only, _translation(shard, 1, *dtypes[name]), values) for name, values in given.items()}
+
+
+def _scatter(
+    n: int, reached: np.ndarray, values: np.ndarray, users: np.ndarray | None, *, are_vertices: bool
+) -> np.ndarray:
+    """Return the column of n vertices of which few are reached."""
+    out = np.empty(n, np.int64 if are_vertices else user_dtype(values.dtype))
+    scatter_few(reached, values, users, are_vertices, out)
+    return out
+
+
+def _of_words(
+    backend: CpuBackend,
+    n: int,
+    words: np.ndarray,
+    tables: tuple[np.ndarray | None, np.ndarray | None],
+    are_vertices: bool,
+) -> np.ndarray:
+    """Return the parents or the levels of words."""
+    positions, users = tables
+    out = np.empty(n, np.int64 if are_vertices else LEVEL)
+    if positions is None:
+        (split_parents if are_vertices else split_levels)(words, out)
+    elif are_vertices:
+        backend.run_ranges(gather_parents, n, positions, words, users, out, light=LIGHT_GATHER)
+    else:
+        backend.run_ranges(gather_levels, n, positions, words, out, light=LIGHT_GATHER)
+    return out
+
+
+def _only(launch: Callable[..., list[Array]], values: np.ndarray) -> np.ndarray:
+    """Return the column of a prepared launch for one."""
+    (column,) = launch(values)
+    return column
 
 
 @cached_on_shard

@@ -136,3 +136,43 @@ def translate_tree(
             out_distances[i] = np.inf if values.dtype.kind == "f" else -1
             if has and values[place] != top_of(values):
                 out_distances[i] = values[place]
+
+
+@inline
+def split_levels(words, out):
+    """Write the levels of vertices in natural order from words `level << 32 | parent`, -1 if unreached.
+
+    Vertices from the end of `words` on are isolated. A loop of few instructions, which compilers make instructions for
+    several values at once of.
+    """
+    for i in range(len(words)):
+        out[i] = words[i] >> 32 if words[i] != np.iinfo(np.int64).max else -1
+    out[len(words) :] = -1
+
+
+@inline
+def split_parents(words, out):
+    """Write the parents of vertices, as `split_levels` does the levels."""
+    for i in range(len(words)):
+        out[i] = words[i] & 0xFFFFFFFF if words[i] != np.iinfo(np.int64).max else -1
+    out[len(words) :] = -1
+
+
+@inline
+def gather_levels(lo, hi, positions, words, out):
+    """Write the levels of user ids lo..hi in degree order, as `split_levels` does."""
+    size = np.uint64(len(words))
+    for i in range(np.uint64(lo), np.uint64(hi)):
+        position = np.uint64(positions[i])
+        word = words[position] if position < size else np.iinfo(np.int64).max
+        out[i] = word >> 32 if word != np.iinfo(np.int64).max else -1
+
+
+@inline
+def gather_parents(lo, hi, positions, words, users, out):
+    """Write the parents of user ids lo..hi in degree order, as `gather_levels` does the levels."""
+    size = np.uint64(len(words))
+    for i in range(np.uint64(lo), np.uint64(hi)):
+        position = np.uint64(positions[i])
+        word = words[position] if position < size else np.iinfo(np.int64).max
+        out[i] = np.int64(users[np.uint64(word & 0xFFFFFFFF)]) if word != np.iinfo(np.int64).max else -1

@@ -1,4 +1,4 @@
-"""Results of one CPU rank by user id: where few vertices are reached, as where all are translated."""
+"""Results of one CPU rank by user id: made when they are read, of all vertices or the few that are reached."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from on_ranks import run_on_ranks
 from zoo import random_case
 
 from mgraph.shard import user_ids
-from mgraph.shard.user_ids import translate_results
+from mgraph.shard.user_ids import translate_results, translate_when_read
 from mgraph.types import none_of, unreached_of
 
 
@@ -17,7 +17,7 @@ from mgraph.types import none_of, unreached_of
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("dtype", ["int32", "uint16", "uint32", "uint64", "float32", "float64"])
 @pytest.mark.parametrize("num_reached", [0, 1, 20, 36])
-def test_few_reached_vertices_are_translated_as_all_are(order, dtype, num_reached, monkeypatch):
+def test_columns_made_when_they_are_read_are_those_of_all_ranks(order, dtype, num_reached, monkeypatch):
     def program(shard, comm):
         # More than the half, too: the share decides what is faster alone.
         monkeypatch.setattr(user_ids, "FEW_SHARE", 1)
@@ -33,11 +33,17 @@ def test_few_reached_vertices_are_translated_as_all_are(order, dtype, num_reache
             distances[reached] = 1
             distances[reached[:1]] = 0
             parents[reached] = reached[:1]
-        for columns in ((distances, parents), (distances, None), (None, parents)):
-            wanted = translate_results(shard, comm, *columns)
-            found = translate_results(shard, comm, *columns, reached)
-            assert [column.dtype for column in found] == [column.dtype for column in wanted]
-            for column, other in zip(found, wanted, strict=True):
-                np.testing.assert_array_equal(column, other)
+        wanted = translate_results(shard, comm, distances, parents)
+        words = None
+        if dtype == "int32":
+            words = distances.astype(np.int64) << 32 | parents
+        for listed in (None, reached):
+            for of_words in (None, words):
+                columns = translate_when_read(shard, distances, parents, listed, of_words)
+                assert list(translate_when_read(shard, distances, None, listed, of_words)) == ["distances"]
+                for name, column in zip(("distances", "predecessors"), wanted, strict=True):
+                    found = columns[name]()
+                    assert found.dtype == column.dtype
+                    np.testing.assert_array_equal(found, column)
 
     run_on_ranks(program, build_shards(random_case(3, 40), 1, order))

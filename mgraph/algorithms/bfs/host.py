@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from functools import partial
 
-from mgraph.algorithms.bfs.hybrid import bfs_hybrid
+import numpy as np
+
+from mgraph.algorithms.bfs.hybrid import bfs_hybrid, fits_words
 from mgraph.algorithms.common.gpu_or_host import decide, give_up, is_undecided, searches_on_host
 from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.derived import HOST_COPY, IN_ROWS
@@ -40,8 +41,8 @@ def bfs_on_host(
     assert found.predecessors is not None, "hybrid.py finds both"
     assert found.num_reached is not None, "and counts"
     to_device = shard.backend.to_device
-    levels = to_device(found.distances)
-    parents = to_device(found.predecessors)
+    levels = to_device(np.ascontiguousarray(found.distances))
+    parents = to_device(np.ascontiguousarray(found.predecessors))
     if is_undecided(shard, "bfs") and depth_limit is None and not until:
         took = time.perf_counter() - CLOCK.seconds - began
         assert found.reached is not None, "and lists what is reached"
@@ -53,7 +54,7 @@ def bfs_on_host(
 VARIANT = Variant(
     "bfs.host",
     when="by the CPU beside one GPU, if requested, or once a search has shown that levels are too narrow for the GPU",
-    applies=partial(searches_on_host, "bfs"),
+    applies=lambda conditions: searches_on_host("bfs", conditions) and fits_words(conditions),
     needs=(IN_ROWS, HOST_COPY),
     bytes=lambda sizes: (4 + sizes.vertex) * sizes.owned,
     loop=bfs_on_host,

@@ -1,79 +1,85 @@
-"""Breadth-first search by one core: many levels in one compiled loop, each pushed or pulled."""
+"""Breadth-first search on one CPU rank: many levels by one core in one compiled loop, or one level by all cores.
+
+A vertex has one word, `level << 32 | parent`: of all candidates the least is that of the nearest level, and there of
+the smallest parent. So an arc takes one access and one comparison, and a candidate of several cores one atomic minimum.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from mgraph.algorithms.bfs.step import pull_pays
+from mgraph.algorithms.bfs.step import GROWTH, pull_pays
 from mgraph.backends.kernel import inline, merged
+from mgraph.backends.numba_atomics import atomic_add, atomic_min
+from mgraph.backends.numba_helpers import BUFFER, flush, row_of_arc, set_bit, test_bit
 
-# The state of a search between calls of `search_levels`: its level; the part of the queue that is the frontier, its
+# The state of a search between calls of `push_levels`: its level; the part of the queue that is the frontier, its
 # arcs, those of the frontier before, those of vertices that are not reached; whether the last level was pulled; what is
 # next, and the arcs that the call scanned.
-LEVEL, BEGIN, END, ARCS, ARCS_BEFORE, ARCS_LEFT, PULLING, NEXT, SCANNED = range(9)
+LEVEL, BEGIN, END, ARCS, ARCS_BEFORE, ARCS_LEFT, PULLED, NEXT, SCANNED = range(9)
 NUM_COUNTERS = 9
-# What is next: nothing, a push or a pull by all cores, more levels by one core.
-ENDED, WIDE_PUSH, WIDE_PULL, PAUSED = range(4)
+# What one level found: vertices, their arcs, and the arcs that it scanned.
+FOUND, FOUND_ARCS, FOUND_SCANNED = range(3)
+# What is next: nothing, a push by all cores, a pull, more levels by one core.
+ENDED, WIDE_PUSH, PULL, PAUSED = range(4)
+# After so many arcs, a fraction of a second, the loop pauses: the call may have been ended.
+STEP_ARCS = 1 << 24
+# The word of a vertex that is not reached: the level and the parent are those of none.
+UNREACHED = np.iinfo(np.int64).max
+PARENT_BITS = 32
 # Indices are unsigned: Numba tests signed ones for being negative, which takes a fifth of the time.
 ONE = np.uint64(1)
 _pull_pays = inline(pull_pays)
 
 
 @inline
-def begin_search(starts, indptr, queue, parents, levels, counters):
+def begin_search(starts, indptr, queue, words, counters):
     """Reach the vertices from which a search begins, and no other."""
-    parents[:] = np.iinfo(parents.dtype).max
-    levels[:] = np.iinfo(levels.dtype).max
+    words[:] = UNREACHED
     counters[LEVEL] = 0
     counters[END] = len(starts)
-    counters[ARCS_LEFT] = indptr[len(levels)]
+    counters[ARCS_LEFT] = indptr[len(words)]
     for i in range(len(starts)):
         u = np.uint64(starts[i])
         queue[i] = u
-        parents[u] = u
-        levels[u] = 0
+        words[u] = u
         counters[ARCS] += indptr[u + ONE] - indptr[u]
     counters[ARCS_LEFT] -= counters[ARCS]
 
 
 @inline
-def search_levels(last_level, bounds, indptr, targets, in_indptr, in_targets, until, queue, parents, levels, counters):
-    """Search level after level, until the frontier is empty or wide, or the search ends.
+def push_levels(last_level, max_arcs, until, indptr, targets, queue, words, counters):
+    """Push level after level by one core, until the search ends or the next level is not to be pushed so.
 
-    A frontier is wide if it has more than bounds[0] arcs to push, or a pull scans more than bounds[1] vertices; after
-    bounds[2] arcs the loop pauses. The search ends when every vertex is reached, after `last_level`, or when all of
-    `until` are reached.
+    That is a level to pull, or one of more than `max_arcs` arcs; after STEP_ARCS arcs the loop pauses. The search ends
+    when every vertex is reached, after `last_level`, or when all of `until` are reached.
     """
-    none = np.iinfo(levels.dtype).max
-    size = len(levels)
-    level, begin, end, arcs, arcs_before, arcs_left, pulled = counters[: PULLING + 1]
+    size = len(words)
+    level, begin, end, arcs, arcs_before, arcs_left, pulled = counters[: PULLED + 1]
     scanned = np.int64(0)
     num_reached = 0
     following = ENDED
     while begin < end < size and level < last_level:
-        while num_reached < len(until) and levels[until[num_reached]] != none:
+        while num_reached < len(until) and words[until[num_reached]] != UNREACHED:
             num_reached += 1
         if 0 < num_reached == len(until):
             break
-        pulling = _pull_pays(pulled != 0, end - begin, arcs, arcs_before, size - end, arcs_left, size)
-        if pulling and size > bounds[1]:
-            following = WIDE_PULL
+        # Most levels grow less: the rest of the test is left to a function, which the loop then seldom calls.
+        may_pull = pulled or arcs > GROWTH * arcs_before
+        if may_pull and _pull_pays(pulled != 0, end - begin, arcs, arcs_before, size - end, arcs_left, size):
+            following = PULL
             break
-        if not pulling and arcs > bounds[0]:
+        if arcs > max_arcs:
             following = WIDE_PUSH
             break
-        if scanned > bounds[2]:
+        if scanned > STEP_ARCS:
             following = PAUSED
             break
         level += 1
+        scanned += arcs
         arcs_before = arcs
-        pulled = np.int64(pulling)
-        if pulling:
-            begin, end, arcs, more = pull(level, end, indptr, in_indptr, in_targets, queue, parents, levels)
-        else:
-            more = arcs
-            begin, end, arcs = push(level, begin, end, indptr, targets, queue, parents, levels)
-        scanned += more
+        pulled = 0
+        begin, end, arcs = push(level, begin, end, indptr, targets, queue, words)
         arcs_left -= arcs
     counters[LEVEL] = level
     counters[BEGIN] = begin
@@ -81,60 +87,100 @@ def search_levels(last_level, bounds, indptr, targets, in_indptr, in_targets, un
     counters[ARCS] = arcs
     counters[ARCS_BEFORE] = arcs_before
     counters[ARCS_LEFT] = arcs_left
-    counters[PULLING] = pulled
+    counters[PULLED] = pulled
     counters[NEXT] = following
     counters[SCANNED] = scanned
 
 
 @merged
-def push(level, begin, end, indptr, targets, queue, parents, levels):
+def push(level, begin, end, indptr, targets, queue, words):
     """Find the next level along the arcs of a frontier; return its part of the queue, and its arcs."""
     size = np.uint64(end)
     arcs = np.int64(0)
     for k in range(np.uint64(begin), np.uint64(end)):
         u = np.uint64(queue[k])
+        word = level << PARENT_BITS | np.int64(u)
         for i in range(np.uint64(indptr[u]), np.uint64(indptr[u + ONE])):
             v = np.uint64(targets[i])
-            found = levels[v]
-            if found < level:
+            before = words[v]
+            if before <= word:
                 continue
-            if found == level:
-                if u < np.uint64(parents[v]):
-                    parents[v] = u
-                continue
-            levels[v] = level
-            parents[v] = u
-            queue[size] = v
-            size += ONE
-            arcs += indptr[v + ONE] - indptr[v]
+            words[v] = word
+            if before == UNREACHED:
+                queue[size] = v
+                size += ONE
+                arcs += indptr[v + ONE] - indptr[v]
     return end, np.int64(size), arcs
 
 
 @inline
-def pull(level, end, indptr, in_indptr, in_targets, queue, parents, levels):
-    """Find the next level in the rows of vertices that are not reached; return as push, and the arcs scanned.
+def push_arcs(lo, hi, level, frontier, offsets, indptr, targets, words, queue, found):
+    """Find a part of the next level along arcs lo..hi of a frontier, beside other cores that push the rest.
+
+    Row k of the frontier has arcs offsets[k] .. offsets[k + 1]. A stale word is larger: the atomic minimum resolves it.
+    """
+    buffer = np.empty(BUFFER, queue.dtype)
+    length = 0
+    arcs = np.int64(0)
+    k = row_of_arc(offsets, len(frontier), lo)
+    arc = lo
+    while arc < hi:
+        u = np.int64(frontier[k])
+        word = level << PARENT_BITS | u
+        begin = indptr[u] - offsets[k]
+        end = min(offsets[k + 1], hi)
+        for i in range(arc, end):
+            v = np.int64(targets[begin + i])
+            if words[v] <= word or atomic_min(words, v, word) != UNREACHED:
+                continue
+            arcs += indptr[v + 1] - indptr[v]
+            if length == BUFFER:
+                flush(buffer, length, queue, found)
+                length = 0
+            buffer[length] = v
+            length += 1
+        arc = end
+        k += 1
+    flush(buffer, length, queue, found)
+    atomic_add(found, FOUND_ARCS, arcs)
+
+
+@inline
+def pull(lo, hi, level, frontier_bits, indptr, in_indptr, in_targets, words, queue, found):
+    """Find a part of the next level in the rows of those of vertices lo..hi that are not reached.
 
     Rows are in order of position: the first hit is the smallest.
     """
-    none = np.iinfo(levels.dtype).max
-    size = np.uint64(end)
-    arcs = scanned = np.int64(0)
-    for v in range(np.uint64(len(levels))):
-        if levels[v] != none:
+    buffer = np.empty(BUFFER, queue.dtype)
+    length = 0
+    arcs = np.int64(0)
+    scanned = np.int64(0)
+    for v in range(np.uint64(lo), np.uint64(hi)):
+        if words[v] != UNREACHED:
             continue
         first = np.uint64(in_indptr[v])
         last = np.uint64(in_indptr[v + ONE])
         i = first
         while i < last:
-            u = np.uint64(in_targets[i])
+            u = np.int64(in_targets[i])
             i += ONE
-            # A vertex found by this pull has the next level.
-            if levels[u] == level - 1:
-                levels[v] = level
-                parents[v] = u
-                queue[size] = v
-                size += ONE
+            if test_bit(frontier_bits, u):
+                words[v] = level << PARENT_BITS | u
                 arcs += indptr[v + ONE] - indptr[v]
+                if length == BUFFER:
+                    flush(buffer, length, queue, found)
+                    length = 0
+                buffer[length] = v
+                length += 1
                 break
         scanned += np.int64(i - first)
-    return end, np.int64(size), arcs, scanned
+    flush(buffer, length, queue, found)
+    atomic_add(found, FOUND_ARCS, arcs)
+    atomic_add(found, FOUND_SCANNED, scanned)
+
+
+@inline
+def mark(vertices, bits):
+    """Set the bits of vertices."""
+    for i in range(len(vertices)):
+        set_bit(bits, np.int64(vertices[i]))

@@ -178,6 +178,9 @@ class Traversal:
         The name of the variant that found it, once it is returned.
     reached
         The states of the reached vertices in any order, where the search of one CPU rank has listed them.
+    words
+        Level and parent of each vertex in one word, `level << 32 | parent`, where the search of one CPU rank has them
+        so; `distances` and `predecessors` are then views of them.
     """
 
     distances: Array
@@ -190,3 +193,4 @@ class Traversal:
     sources: list[int] | None = None
     variant: str = ""
     reached: Array | None = None
+    words: Array | None = None

@@ -34,6 +34,7 @@ from mgraph.algorithms.sssp.hybrid_kernels import (
 from mgraph.algorithms.sssp.near_far import default_delta, drop_unsettled, step_bytes, typical_weight
 from mgraph.algorithms.sssp.radix_queue import begin_queue, make_queue, queue_bytes, queue_capacity
 from mgraph.algorithms.variant import GraphSizes, Variant
+from mgraph.backends.cpu import CpuBackend
 from mgraph.comm.base import Communicator
 from mgraph.errors import CommAborted
 from mgraph.partition import own_states
@@ -128,10 +129,12 @@ class _SerialSearch:
         self.cutoff = dtype.type(self.top if cutoff is None else cutoff)
         self.max_waiting = MAX_WAITING
         self.targets = own_states(shard.partition, comm.rank, until).astype(np.int64)
-        self.dist = np.empty(n, dtype)
-        self.parents = np.empty(n, vertex)
+        backend = shard.backend
+        assert isinstance(backend, CpuBackend), "the variant applies to no other"
+        self.dist = backend.empty(n, dtype)
+        self.parents = backend.empty(n, vertex)
         reach_none(self.dist, self.parents)
-        self.queue = make_queue(queue_capacity(n), dtype, vertex)
+        self.queue = make_queue(queue_capacity(n), dtype, vertex, backend.empty)
         starts = own_states(shard.partition, comm.rank, sources)
         self.dist[starts] = 0
         self.parents[starts] = starts
@@ -183,8 +186,9 @@ class _SerialSearch:
             explain_as_far(self.queue.vertices, hops, rows.indptr, rows.targets, rows.weights, self.dist, self.parents)
         if not is_whole:
             return Traversal(self.dist, self.parents)
-        is_little = self.num_reached * FEW_SHARE < len(self.dist)
-        reached = np.flatnonzero(self.dist != self.top) if is_little else None
+        # In natural order all are translated in the time in which the few are listed.
+        is_listed = self.shard.user_of_local is not None and self.num_reached * FEW_SHARE < len(self.dist)
+        reached = np.flatnonzero(self.dist != self.top) if is_listed else None
         return Traversal(self.dist, self.parents, self.num_reached, self.reached_arcs, reached=reached)
 
 

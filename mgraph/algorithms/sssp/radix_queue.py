@@ -54,14 +54,16 @@ class RadixQueue(NamedTuple):
     state: np.ndarray
 
 
-def make_queue(capacity: int, dtype: np.dtype, vertex: np.dtype) -> RadixQueue:
+def make_queue(
+    capacity: int, dtype: np.dtype, vertex: np.dtype, empty: Callable[[int, np.dtype], np.ndarray] = np.empty
+) -> RadixQueue:
     """Return a queue for `begin_queue`; near and far have at most `capacity` entries in all."""
     return RadixQueue(
-        np.empty(capacity, dtype),
-        np.empty(capacity, vertex),
-        np.empty(capacity, dtype),
-        np.empty(capacity, vertex),
-        np.empty(capacity, np.int32 if capacity < 2**31 else np.int64),
+        empty(capacity, dtype),
+        empty(capacity, vertex),
+        empty(capacity, dtype),
+        empty(capacity, vertex),
+        empty(capacity, np.dtype(np.int32 if capacity < 2**31 else np.int64)),
         np.empty(COUNTS + NUM_BUCKETS, np.int64),
     )
 
