@@ -2,7 +2,7 @@
 
     python bench/shapes.py --backend cpu --roads ~/roads
 
-Both sides have their graph built, and are timed until NumPy arrays are held: the best of some calls from one source.
+Both sides have their graph built, and are timed until NumPy arrays are held: the best of some calls, which take turns.
 SciPy runs breadth_first_order, dijkstra with predecessors, minimum_spanning_tree and connected_components. `ratio` is
 mgraph's time in SciPy's; on graphs of fewer than 2^14 edges SciPy is given 0.2 ms more, and where little is reached the
 time to write 12 bytes a vertex. `first` is mgraph's first call, with what is prepared and compiled. The folder --roads
@@ -28,9 +28,9 @@ import mgraph as mg
 from mgraph.api.components import Components
 
 SEED = 1
-# A cell is measured by at most this many calls, for at most this many seconds.
-CALLS = 5
-SECONDS = 1.0
+# A cell is measured by at most so many runs of each call, and no further ones after so many seconds.
+RUNS = 20
+SECONDS = 2.0
 SMALL_EDGES = 1 << 14
 SMALL_MS = 0.2
 # Little is reached: at most this share of the vertices.
@@ -87,8 +87,7 @@ def measured(
                 mg.validate(found)
                 share = differs(found, theirs(both, source))
                 variant = found.stats.variant
-            ms = best(lambda: held(ours(g, source)))  # noqa: B023
-            scipy_ms = best(lambda: theirs(both, source))  # noqa: B023
+            ms, scipy_ms = best(lambda: held(ours(g, source)), lambda: theirs(both, source))  # noqa: B023
             allowed = scipy_ms + (SMALL_MS if len(u) < SMALL_EDGES else 0) + (write_ms * n if share < LITTLE else 0)
             cells.append(
                 {"algorithm": algorithm, "variant": variant, "n": n, "m": len(u), "ms": round(ms, 4),
@@ -120,19 +119,21 @@ def read(result: Any) -> list[np.ndarray]:
     return [column.to_numpy() for column in columns]
 
 
-def best(call: Callable[[], Any]) -> float:
-    """Return the milliseconds of the fastest of some calls."""
-    times: list[float] = []
-    while len(times) < CALLS and sum(times) < 1e3 * SECONDS:
-        began = time.perf_counter()
-        call()
-        times.append(1e3 * (time.perf_counter() - began))
-    return min(times)
+def best(*calls: Callable[[], Any]) -> list[float]:
+    """Return the milliseconds of the fastest run of each call; they take turns, so that all see the same noise."""
+    times: list[list[float]] = [[] for _ in calls]
+    while len(times[0]) < RUNS and sum(map(sum, times)) < 1e3 * SECONDS:
+        for call, of_call in zip(calls, times, strict=True):
+            began = time.perf_counter()
+            call()
+            of_call.append(1e3 * (time.perf_counter() - began))
+    return [min(of_call) for of_call in times]
 
 
 def written(num_bytes: int) -> float:
     """Return the milliseconds that allocating and writing a number of bytes takes."""
-    return best(lambda: np.full(num_bytes, 1, np.uint8))
+    (ms,) = best(lambda: np.full(num_bytes, 1, np.uint8))
+    return ms
 
 
 def differ(what: str) -> None:
