@@ -67,7 +67,7 @@ finally:
     assert "1 component of 3 vertices" in finished.stdout
 
 
-@pytest.mark.parametrize(("arguments", "code"), [(["plan", "rmat:5", "--json"], 0), (["info", "absent.csv"], 2)])
+@pytest.mark.parametrize(("arguments", "code"), [(["plan", "rmat:5", "--json"], 0), (["info", "absent.csv"], 3)])
 def test_process_ends_with_whole_output_and_exit_code(arguments, code):
     command = [sys.executable, "-m", "mgraph", *arguments]
     finished = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=False)
