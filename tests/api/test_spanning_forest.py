@@ -109,7 +109,8 @@ def test_forests_have_the_same_bytes_for_any_number_of_ranks(clusters):
 def test_totals_are_those_of_scipy_and_networkx(case, clusters):
     arcs = oracles.arcs_of(case)
     edges = {(u, v): float(w) for (u, v), w in arcs.items() if u < v}
-    rows, columns = np.array(list(edges), np.int64).reshape(-1, 2).T
+    # Older SciPy takes no indices of 64 bits.
+    rows, columns = np.array(list(edges), np.int32).reshape(-1, 2).T
     # To SciPy an explicit zero is no edge; weights increased by one have the same forests.
     values = np.array(list(edges.values())) + 1
     matrix = scipy.sparse.csr_array((values, (rows, columns)), shape=(case.num_vertices,) * 2)

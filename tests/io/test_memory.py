@@ -184,8 +184,12 @@ def test_csr_with_empty_rows(indptr_dtype):
         (lambda: edges_table([(1, None), (2, 3)]), r"targets\[0\] is missing"),
         (lambda: edges_table(["a"], ["\ud800"]), r"targets\[0\] = '\\ud800' has a surrogate"),
         (lambda: edges_table(pyarrow.array([0, None]), [1, 2]), r"sources\[1\] is missing"),
-        (lambda: edges_table([0, 1], pandas.Series([1, None], dtype="Int64")), r"targets\[1\] is missing"),
-        (lambda: edges_table([0, 1], pandas.Series(["1", None])), r"targets\[1\] is missing"),
+        # Before version 3, pandas gives them as floats.
+        (
+            lambda: edges_table([0, 1], pandas.Series([1, None], dtype="Int64")),
+            r"targets(\[1\] is missing| are float64, not integers)",
+        ),
+        (lambda: edges_table(["0", "1"], pandas.Series(["1", None])), r"targets\[1\] is missing"),
         (lambda: edges_table(pyarrow.array([1.5]), [1]), r"sources are float64, not integers"),
         (lambda: edges_table(pyarrow.array([[1]]), ["y"]), r"sources are list<.*, neither numbers nor strings: cast"),
         (lambda: edges_table([0, 1], [1, -2]), r"edge 1: vertex -2 is negative"),
