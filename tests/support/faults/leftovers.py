@@ -40,6 +40,9 @@ def descriptors() -> dict[str, int]:
             continue
         if target.startswith("/dev/nvidia"):  # the driver keeps its devices open
             continue
+        if target.startswith("/memfd:mgraph"):  # memory shared with another rank of this host
+            kinds["descriptors segments"] += 1
+            continue
         kind = re.match(r"(socket|pipe|anon_inode):\[?(\w*)", target)
         # Files by suffix, or by name without digits: the names of temporary files and of workers are random.
         name = target.rpartition("/")[2]

@@ -233,6 +233,8 @@ class SoakCluster:
             allowed["scheduler: gangs"] = num_clients
             of_gangs = "workers: networks", "workers: gangs with objects"
             allowed |= dict.fromkeys(of_gangs, num_clients * self.monitor.num_workers)
+            # In each gang a rank shares a segment with every other one.
+            allowed["workers: descriptors segments"] = num_clients * (self.monitor.num_workers - 1)
             sockets = SOCKETS_EACH * (self.monitor.num_workers + num_clients)
             sockets += sum(client.threads for client in self.clients)
             allowed |= {f"{where}: descriptors sockets": sockets for where in ("scheduler", "workers")}
