@@ -72,7 +72,9 @@ def measured(
     weights = smallest(matrix.data)
     both = scipy.sparse.csr_array((matrix.data.astype(np.float64), matrix.indices, matrix.indptr), shape=matrix.shape)
     if not directed:
-        both = scipy.sparse.csr_array((np.r_[both.data, both.data], (np.r_[u, v], np.r_[v, u])), shape=matrix.shape)
+        # Of 32 bits: the spanning trees of SciPy 1.16 take no others.
+        ends = np.r_[u, v].astype(np.int32), np.r_[v, u].astype(np.int32)
+        both = scipy.sparse.csr_array((np.r_[both.data, both.data], ends), shape=matrix.shape)
     cells = []
     with mg.from_edges(u, v, weights, num_vertices=n, directed=directed, cluster=cluster) as g:
         source = int(np.flatnonzero(np.diff(both.indptr))[0])
