@@ -56,7 +56,7 @@ def main() -> int:
 
 
 def cell(call: Callable[[Any, Any], Any], A: Any, repeats: int) -> str:
-    """Return the milliseconds of SciPy and of mgraph.csgraph, whose results must be equal."""
+    """Time SciPy and mgraph.csgraph, in milliseconds; raise if their results differ."""
     (own, theirs), (ours, found) = (least(repeats, functools.partial(call, of, A)) for of in (scipys, csgraph))
     for one, other in zip(values(theirs), values(found), strict=True):
         np.testing.assert_array_equal(one, other)

@@ -4,8 +4,8 @@ For each function and size: NetworkX's time; the backend's at a first call, whic
 the backend's on a graph that is converted and built. One CPU rank in this process, random graphs of mean degree 8, the
 least time of `--repeats` calls. Results are compared with NetworkX's: a difference ends the run. The last columns are
 those of `mgraph/nx_backend/thresholds.py`, before rounding: the least size of those measured from which on the backend
-is always faster. At the end come the functions whose thresholds there differ; docs/networkx.md has the same table, as
-its test requires.
+is always faster. The last lines name the functions for which that file has another threshold; the table of
+docs/networkx.md must equal the file, which a test checks.
 
     python bench/networkx_thresholds.py --sizes 10-18
     python bench/networkx_thresholds.py --sizes 8-13 --functions all_pairs_dijkstra eccentricity

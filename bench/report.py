@@ -319,11 +319,10 @@ up one bit, which also takes several times longer than to read the neighbor's id
 LIBRARY_COLUMNS = {
     "graph": lambda line: line["graph"],
     "algorithm": lambda line: line["algorithm"],
-    "mgraph": lambda line: f"{line['call_ms']['mgraph']:.3g}",
-    "SciPy": lambda line: f"{line['call_ms']['SciPy']:.3g}",
-    "NetworkX": lambda line: f"{line['call_ms']['NetworkX']:.3g}",
-    "igraph": lambda line: f"{line['call_ms']['igraph']:.3g}",
-    "NetworKit": lambda line: f"{line['call_ms']['NetworKit']:.3g}",
+    **{
+        name: lambda line, name=name: f"{line['call_ms'][name]:.3g}"
+        for name in ("mgraph", "SciPy", "NetworkX", "igraph", "NetworKit")
+    },
     "cores": lambda line: str(line["cores"]),
     "commit": lambda line: line["commit"],
 }

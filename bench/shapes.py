@@ -28,7 +28,7 @@ import mgraph as mg
 from mgraph.api.components import Components
 
 SEED = 1
-# A cell is measured by at most so many runs of each call, and no further ones after so many seconds.
+# Runs of each call for a cell, at most; after SECONDS none begins.
 RUNS = 20
 SECONDS = 2.0
 SMALL_EDGES = 1 << 14

@@ -1,4 +1,7 @@
-"""Read edge attributes as numbers, and refuse those that NetworkX and the searches would add differently."""
+"""Read edge attributes as numbers, and refuse those that NetworkX and the searches would add differently.
+
+A refusal is a NotImplementedError: by NetworkX's protocol it then asks the next backend, or computes the result itself.
+"""
 
 from __future__ import annotations
 

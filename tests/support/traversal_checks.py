@@ -42,3 +42,17 @@ def check_settled(found, whole, targets):
     near = (whole != none) & (whole <= whole[targets].max())
     np.testing.assert_array_equal(found[near], whole[near])
     assert ((found == whole) | (found == none)).all()
+
+
+def lists_of_targets(case, source):
+    """Return lists of targets of a search for shortest paths: one each, then several in either order.
+
+    They are a vertex that is not reached, the source, and vertices near, halfway and far.
+    """
+    whole = oracles.sssp(case, [source])
+    by_distance = np.argsort(whole, kind="stable")
+    connected = by_distance[np.isin(by_distance, [case.sources, case.targets])]
+    chosen = connected[[0, len(connected) // 4, len(connected) // 2, -1]].tolist()
+    targets = sorted({source, *chosen})
+    several = [target for target in targets if 0 <= whole[target] < np.inf]
+    return [*([target] for target in targets), several, several[::-1]]

@@ -1,6 +1,6 @@
 """Breadth-first search of one GPU's graph by the CPU, over a copy of the rows in host memory.
 
-For deep graphs whose frontiers stay narrow: mgraph/algorithms/common/gpu_or_host.py has the rule.
+It is faster on deep graphs with narrow frontiers; mgraph/algorithms/common/gpu_or_host.py decides where.
 """
 
 from __future__ import annotations

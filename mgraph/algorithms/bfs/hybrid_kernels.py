@@ -22,7 +22,7 @@ NUM_COUNTERS = 9
 FOUND, FOUND_ARCS, FOUND_SCANNED = range(3)
 # What is next: nothing, a push by all cores, a pull, more levels by one core.
 ENDED, WIDE_PUSH, PULL, PAUSED = range(4)
-# After so many arcs, a fraction of a second, the loop pauses: the call may have been ended.
+# The compiled loop returns after this many arcs, a fraction of a second, so that an abort is noticed.
 STEP_ARCS = 1 << 24
 # The word of a vertex that is not reached: the level and the parent are those of none.
 UNREACHED = np.iinfo(np.int64).max

@@ -131,7 +131,7 @@ def may_exceed_uint8_levels(shard: Shard) -> bool:
 
 
 class _Search:
-    """The prepared launch of searches of a shard from so many sources, to so many targets if they are listed.
+    """The prepared launch for searches of a shard with given numbers of sources and of listed targets.
 
     `launch` returns levels, parents and work arrays that are dead once the search has ended.
     """

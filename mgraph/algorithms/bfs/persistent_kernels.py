@@ -10,8 +10,8 @@ from __future__ import annotations
 from mgraph.backends.kernel import persistent
 from mgraph.backends.shared_names import Constants, ControlLayout, Names, WorkArea
 
-# `depth_limit` and `target`, at whose level the search ends, are -1 where there are none. Of several targets it is the
-# first, and all `num_targets` follow the sources; 0 says that it is the only one.
+# `depth_limit` is -1 without a limit, `target` -1 without targets. The search ends when all targets have levels. One
+# target is `target` alone, and `num_targets` is 0; of several it is the first, and all follow the sources in the list.
 LAUNCH_PARAMETERS = Names(
     "Parameter",
     "depth_limit source target num_arcs num_sources num_targets capacity trace_records growth uniform_degree "

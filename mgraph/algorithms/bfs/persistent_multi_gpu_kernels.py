@@ -9,8 +9,9 @@ from __future__ import annotations
 from mgraph.backends.kernel import persistent
 from mgraph.backends.shared_names import Constants, ControlLayout, Names, Offsets, WorkArea
 
-# `found` is written by the kernel once it has translated the sources itself; `target`, at whose level the search ends,
-# is a state index, or -1. Of several it is the first, and all `num_targets` follow the sources; 0: it is the only one.
+# `found` is written by the kernel once it has translated the sources itself. `target` is a state index, -1 without
+# targets; the search ends when all targets have levels. A single target is `target`, with `num_targets` 0; of several
+# it is the first, and all follow the sources in the list.
 LAUNCH_PARAMETERS = Names(
     "Parameter",
     "depth_limit found target num_sources num_targets stride multiplier first num_owned num_positions num_arcs "

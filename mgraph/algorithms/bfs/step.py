@@ -80,7 +80,7 @@ def pull_pays(
     """
     if pulled:
         return frontier * BETA > num_vertices
-    # Of the unscanned arcs one in arcs_left / arcs starts at the frontier: a vertex scans so many before it hits.
+    # Of the unscanned arcs, arcs / arcs_left start at the frontier: a vertex scans the inverse until it hits.
     # Pulling pays when all unreached vertices together scan fewer arcs than the frontier has.
     return arcs > GROWTH * arcs_before and float(arcs) * arcs > float(num_left) * arcs_left
 

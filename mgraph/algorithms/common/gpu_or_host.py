@@ -22,12 +22,12 @@ NS_PER_ARC = {"bfs": 1.0, "sssp": 5.0}
 NS_PER_CALL = 200_000
 # Of the GPU, for an arc beside the levels or rounds: some 10 G arcs a second.
 GPU_NS_PER_ARC = 0.1
-# The host is slower if it takes so many times the GPU's time.
+# From this multiple of the GPU's time on, the host counts as slower.
 SLOWER = 1.1
 
 
 def try_gpu(shard: Shard, algorithm: str, nanoseconds: int, num_reached: int, farthest: float) -> bool:
-    """Note how long a trial took to reach so many vertices, and distances up to `farthest`.
+    """Record a trial of the GPU: its time, the vertices that it reached, and its greatest distance.
 
     Return whether the host should be faster.
     """

@@ -36,7 +36,7 @@ def target_states(partition: Partition, until: Sequence[int]) -> tuple[int, Sequ
 
 
 class MultiGpuSearch:
-    """The prepared launch of multi-GPU searches of a shard from so many sources, and to so many listed targets.
+    """The prepared launch for multi-GPU searches of a shard with given numbers of sources and of listed targets.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """Find shortest paths of one GPU's graph by the CPU, over a copy of the rows in host memory.
 
-For deep graphs whose buckets stay small: mgraph/algorithms/common/gpu_or_host.py has the rule.
+It is faster on deep graphs with small buckets; mgraph/algorithms/common/gpu_or_host.py decides where.
 """
 
 from __future__ import annotations

@@ -46,9 +46,9 @@ from mgraph.types import Array, none_of, unreached_of
 # A search is wide if more vertices wait, and narrow again if a bucket has fewer arcs than this share of the vertices.
 MAX_WAITING = 1 << 13
 NARROW_SHARE = 8
-# A GPU is faster than one core if so many times MAX_WAITING vertices wait.
+# A GPU is faster than one core if more than WIDE * MAX_WAITING vertices wait.
 WIDE = 8
-# After so many arcs, a second at most, the loop of one core pauses: the call may have been ended.
+# The compiled loop returns after this many arcs, a second at most, so that an abort is noticed.
 STEP_ARCS = 1 << 22
 
 

@@ -16,7 +16,7 @@ from on_ranks import run_on_ranks
 from strategies import graphs_and_sources, orders
 from sweep_checks import of_users
 from tiers import examples
-from traversal_checks import check_settled
+from traversal_checks import check_settled, lists_of_targets
 from variant_checks import wrap_run
 from zoo import CASES, ZOO, GraphCase, make_case, random_case, trailing_chains, zoo_sources
 
@@ -265,13 +265,7 @@ def test_vertices_beyond_the_cutoff_are_unreached(name):
     "case", [trailing_chains(), *(random_case(seed, 60) for seed in range(6))], ids=lambda case: case.name
 )
 def test_search_up_to_a_target_settles_all_that_is_as_near(case, order):
-    whole = oracles.sssp(case, [3])
-    by_distance = np.argsort(whole, kind="stable")
-    connected = by_distance[np.isin(by_distance, [case.sources, case.targets])]
-    # A vertex that is not reached, the source, and vertices near, halfway and far.
-    targets = {int(connected[0]), 3, *(int(v) for v in connected[[len(connected) // 4, len(connected) // 2, -1]])}
-    several = [target for target in sorted(targets) if 0 <= whole[target] < np.inf]
-    for seed, ends in enumerate([*([target] for target in sorted(targets)), several, several[::-1]]):
+    for seed, ends in enumerate(lists_of_targets(case, 3)):
         search(case, [3], 2 + seed % 2, order, seed, heavies=seed % 2 > 0, narrow=seed % 3 > 0, targets=ends)
 
 
