@@ -32,8 +32,10 @@ SLACK = {"sockets": 12, "eventpolls": 2}
 # The most sockets of one process for each worker and client that it may be connected to, beside one for each thread of
 # the clients: every one that waits for a lease has a connection, which Dask keeps.
 SOCKETS_EACH = 8
-# The memory of a process is compared with that at its third pause: before, it loads and compiles what it uses.
+# The memory of a process is compared with that at its third pause: before, it loads and compiles what it uses. A pause
+# after fewer answers than these, on a busy machine, does not count.
 WARM_PAUSES = 2
+PAUSE_ANSWERS = 100
 MIB = 1 << 20
 
 
@@ -68,8 +70,9 @@ class SoakCluster:
         self._shared = leftovers.SharedMemory(run.mark)
         self._before: dict[str, int] | None = None
         self._num_clients = 0
-        # By kind and process: its memory at every pause.
+        # By kind and process: its memory at every pause that counts, and how many answers there were at the last one.
         self._memory: dict[str, dict[int, list[float]]] = {}
+        self._num_answered = tally.outcomes["answered"]
 
     # What faults do.
 
@@ -257,7 +260,11 @@ class SoakCluster:
             self.tally.problems.append(f"{where}: {name} left behind: {more}")
 
     def _measure(self) -> None:
-        """Record the memory of all processes that may live as long as the cluster."""
+        """Record the memory of all processes that may live as long as the cluster, if enough was answered since."""
+        num_answered = self.tally.outcomes["answered"]
+        if num_answered - self._num_answered < PAUSE_ANSWERS:
+            return
+        self._num_answered = num_answered
         living = {"scheduler": [self.scheduler], "first client": [self.clients[0].process.pid]}
         living["workers"] = list(self.monitor.workers().values())
         for name, pids in living.items():
