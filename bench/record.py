@@ -33,19 +33,18 @@ def machine(backend: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
-def commit() -> str:
+def commit(checkout: pathlib.Path = RESULTS.parent.parent) -> str:
     """Return the commit, with a plus if the tree has changes.
 
     Unknown outside of a checkout.
     """
-    here = pathlib.Path(__file__).parent
 
     def git(*words: str) -> str:
-        return subprocess.run(["git", *words], cwd=here, capture_output=True, text=True, check=True).stdout.strip()
+        return subprocess.run(["git", *words], cwd=checkout, capture_output=True, text=True, check=True).stdout.strip()
 
     try:
         # Records that were just appended are not a change.
-        changed = git("status", "--porcelain", "--untracked-files=no", "--", "..", ":!results")
+        changed = git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!bench/results")
         return git("rev-parse", "--short", "HEAD") + ("+" if changed else "")
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
