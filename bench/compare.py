@@ -1,9 +1,9 @@
 """Compare two checkouts on one machine: each cell of bench/run.py is measured by OLD and by NEW, in turn.
 
-Each checkout has a process with its graphs, both on the same cores. A core may be slower for seconds, where the machine
-has other guests: so only the ratio of two measurements counts, one right after the other, and `ratio` is the median of
-these. All results are validated, and the digests of both checkouts must be equal. Ends with 1 if a ratio is above
---limit.
+Each checkout has a process with its graphs; for a GPU both run on one core. Where a machine has other guests, a core
+may be twice as slow for seconds, and the next one not: so only the ratio of two measurements counts, one right after
+the other, and `ratio` is the median of these. All results are validated, and the digests of both checkouts must be
+equal. Ends with 1 if a ratio is above --limit.
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ import record
 
 Cell = tuple[str, str]
 WORKER = pathlib.Path(__file__).with_name("compare_worker.py").resolve()
-# As many as a search of one GPU uses: the caller's thread, and one beside.
-CORES = 2
 
 
 class Checkout:
@@ -103,8 +101,9 @@ def main(
 ) -> None:
     names = commits or (record.commit(old), record.commit(new))
     cells = [(graph, algorithm) for graph in graphs for algorithm in ("bfs", "sssp", "components", "msf")]
-    # The processes inherit them.
-    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-CORES:])
+    if backend == "cuda":
+        # Inherited by both processes; all work beside a GPU is done in the caller's thread.
+        os.sched_setaffinity(0, [max(os.sched_getaffinity(0))])
     both = Checkout(old, backend), Checkout(new, backend)
     seed = random.randrange(1 << 31)
     pairs: dict[Cell, list[tuple[dict, dict]]] = {cell: [] for cell in cells}
