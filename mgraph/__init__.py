@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 # For type checkers and editors: the names of the table below.
 if TYPE_CHECKING:
+    from mgraph.api.centrality import closeness as closeness
+    from mgraph.api.centrality import harmonic as harmonic
     from mgraph.api.components import connected_components as connected_components
     from mgraph.api.create import fixed_out_degree as fixed_out_degree
     from mgraph.api.create import grid as grid
@@ -90,6 +92,8 @@ _MODULE_OF = {
     "shortest_paths": "mgraph.api.paths",
     "connected_components": "mgraph.api.components",
     "degrees": "mgraph.api.degrees",
+    "closeness": "mgraph.api.centrality",
+    "harmonic": "mgraph.api.centrality",
     "eccentricity": "mgraph.api.eccentricity",
     "diameter": "mgraph.api.eccentricity",
     "radius": "mgraph.api.eccentricity",

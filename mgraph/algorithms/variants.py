@@ -14,6 +14,7 @@ import numpy as np
 
 from mgraph.algorithms.bfs.host import VARIANT as BFS_HOST
 from mgraph.algorithms.bfs.hybrid import VARIANT as BFS_HYBRID
+from mgraph.algorithms.bfs.level_counts import VARIANT as BFS_LEVEL_COUNTS
 from mgraph.algorithms.bfs.multi_source import VARIANT as BFS_MULTI_SOURCE
 from mgraph.algorithms.bfs.persistent import VARIANT as BFS_PERSISTENT
 from mgraph.algorithms.bfs.persistent_multi_gpu import VARIANT as BFS_PERSISTENT_MULTI_GPU
@@ -67,6 +68,7 @@ TABLE: dict[str, tuple[Variant, ...]] = {
     "bfs": BFS,
     "sssp": SSSP,
     "bfs_together": MULTI_SOURCE,
+    "closeness": (BFS_LEVEL_COUNTS,),
     "predecessors": PREDECESSORS,
     "components": COMPONENTS,
     "strong_components": STRONG_COMPONENTS,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mgraph.algorithms.spanning_forest.exact_sum import UNIT_BITS, as_float
+from mgraph.algorithms.common.exact_sum import UNIT_BITS, as_float
 from mgraph.api.graph import Stored, as_vertices
 from mgraph.api.labels import dtype_of_vertices, names_of
 from mgraph.errors import UsageError, refuse_pickle

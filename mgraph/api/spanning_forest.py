@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from mgraph.algorithms.spanning_forest.exact_sum import as_float
+from mgraph.algorithms.common.exact_sum import as_float
 from mgraph.api.columns import Column
 from mgraph.api.graph import Graph, Stored, require_graph
 from mgraph.api.results import Costs, Result, costs_of_ranks

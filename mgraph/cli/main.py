@@ -31,6 +31,7 @@ COMMANDS = {
     "components": ("components", "Find connected components."),
     "strong-components": ("strong_components", "Find strongly connected components."),
     "degrees": ("degrees", "Count the arcs of every vertex."),
+    "closeness": ("closeness", "Find how near each vertex is to all others."),
     "diameter": ("diameter", "Find how far the two vertices farthest apart are from each other."),
     "msf": ("msf", "Find a minimum spanning forest."),
     "run": ("run", "Run the algorithms of a job file; what is done already is not run again."),

@@ -36,7 +36,8 @@ class Chooser:
     def can_run(self, name: str, args: tuple, kwargs: dict[str, Any]) -> bool | str:
         """Return whether the arguments are served, or why not."""
         given = self._given(name, args, kwargs)
-        reasons = (check(given[parameter]) for parameter, check in REFUSALS.items() if parameter in given)
+        checks = {**REFUSALS, **REFUSALS_OF.get(name, {})}
+        reasons = (check(given[parameter]) for parameter, check in checks.items() if parameter in given)
         return next(filter(None, reasons), True)
 
     def should_run(self, name: str, args: tuple, kwargs: dict[str, Any]) -> bool | str:
@@ -52,7 +53,7 @@ class Chooser:
         arcs = estimated_arcs(graph)
         if converted is None or arcs < converted:
             return f"NetworkX is faster on about {arcs} arcs"
-        if _is_converted(graph, given.get("weight")) or (first is not None and arcs >= first):
+        if _is_converted(graph, given.get("weight", given.get("distance"))) or (first is not None and arcs >= first):
             return True
         if _calls(graph) < CALLS_BEFORE_CONVERSION:
             return "a conversion takes longer than NetworkX: it begins to pay if the graph is asked more often"
@@ -120,4 +121,15 @@ REFUSALS: dict[str, Callable[[Any], str | None]] = {
     "sp": lambda value: None if value is None else "the lengths of paths are given: nothing is left to search",
     "usebounds": lambda value: "with bounds NetworkX needs few searches" if value else None,
     "weight": _computed,
+}
+# The same for parameters of single functions.
+REFUSALS_OF: dict[str, dict[str, Callable[[Any], str | None]]] = {
+    "closeness_centrality": {
+        "distance": _computed,
+        "wf_improved": lambda value: None if value is True else "mgraph has the factor of Wasserman and Faust",
+    },
+    "harmonic_centrality": {
+        "distance": _computed,
+        "sources": lambda value: None if value is None else "the sources are given: mgraph takes all nodes",
+    },
 }

@@ -17,6 +17,7 @@ KRUSKAL = "Serves Kruskal's algorithm, with NetworkX's choice among equal weight
 ECCENTRICITIES = (
     "Searches that bound all nodes, as few as suffice; `usebounds` and given eccentricities are NetworkX's."
 )
+CENTRALITIES = f"{LENGTHS} Sums are rounded once, by weights, and may differ from NetworkX's in the last bits."
 
 # What each function adds to NetworkX's own documentation.
 NOTES = {
@@ -32,6 +33,7 @@ NOTES = {
     "bfs_successors": BREADTH_FIRST,
     "bfs_tree": BREADTH_FIRST,
     "center": ECCENTRICITIES,
+    "closeness_centrality": f"{CENTRALITIES} `wf_improved=False` is NetworkX's.",
     "connected_components": "",
     "descendants": "",
     "descendants_at_distance": "",
@@ -39,6 +41,7 @@ NOTES = {
     "dijkstra_path": LENGTHS,
     "dijkstra_path_length": LENGTHS,
     "eccentricity": ECCENTRICITIES,
+    "harmonic_centrality": f"{CENTRALITIES} `sources` are NetworkX's.",
     "has_path": "",
     "is_connected": "",
     "is_strongly_connected": "",

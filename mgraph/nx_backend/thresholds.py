@@ -66,6 +66,7 @@ _FROM_ALL = {
     **dict.fromkeys(("all_pairs_dijkstra", "all_pairs_dijkstra_path", "all_pairs_dijkstra_path_length"), (2048, 2048)),
     **dict.fromkeys(("all_pairs_shortest_path", "all_pairs_shortest_path_length"), (1 << 14, 1 << 14)),
     **dict.fromkeys(("center", "eccentricity", "periphery"), (1 << 13, 1 << 13)),
+    **dict.fromkeys(("closeness_centrality", "harmonic_centrality"), (1 << 11, 1 << 10)),
     "diameter": (1 << 12, 1 << 12),
     "radius": (1 << 11, 1 << 11),
 }

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mgraph.algorithms.spanning_forest.exact_sum import exact_sum
+from mgraph.algorithms.common.exact_sum import exact_sum
 from mgraph.cluster.base import Rank
 from mgraph.errors import UsageError
 from mgraph.io.output_tables import Values

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from mgraph.algorithms import run_variant
+from mgraph.algorithms.common.exact_sum import exact_sum
 from mgraph.algorithms.common.traversal import Trace
-from mgraph.algorithms.spanning_forest.exact_sum import exact_sum
 from mgraph.cluster.base import Rank
 from mgraph.planning.admission import refuse_check_without_room, refuse_forest_without_room
 from mgraph.rank_jobs.results import StoredColumns

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -76,7 +76,7 @@ def traverse(
     return parts
 
 
-def counted_searches(rank: Rank, algorithm: str, searches: list[Search]) -> Iterable[Search]:
+def counted_searches(rank: Rank, algorithm: str, searches: Sequence[Search]) -> Iterable[Search]:
     """Return the searches; where there are several, what the rank is seen doing is to count them."""
     if len(searches) == 1:
         return searches

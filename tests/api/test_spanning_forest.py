@@ -17,9 +17,9 @@ from user_graphs import ORDERS, graph_of
 from zoo import ZOO, make_case, random_case
 
 import mgraph as mg
+from mgraph.algorithms.common.exact_sum import as_float, exact_sum
 from mgraph.algorithms.spanning_forest import filter_boruvka as loop
 from mgraph.algorithms.spanning_forest import local_edges as own_edges
-from mgraph.algorithms.spanning_forest.exact_sum import as_float, exact_sum
 from mgraph.algorithms.spanning_forest.kernels import TOP
 
 

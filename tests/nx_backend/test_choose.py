@@ -21,6 +21,9 @@ REFUSED = {
     "one attribute": ("minimum_spanning_edges", (SMALL,), {"data": "weight"}, "neither True nor False"),
     "given eccentricities": ("diameter", (SMALL, {0: 1}), {}, "nothing is left"),
     "given lengths": ("eccentricity", (SMALL, None, {}), {}, "nothing is left"),
+    "a computed distance": ("closeness_centrality", (SMALL,), {"distance": len}, "an edge attribute"),
+    "closeness without the factor": ("closeness_centrality", (SMALL, None, None, False), {}, "the factor of"),
+    "given sources": ("harmonic_centrality", (SMALL, None, None, [1]), {}, "mgraph takes all nodes"),
     "bounds": ("radius", (SMALL,), {"usebounds": True}, "few searches"),
 }
 

@@ -15,6 +15,8 @@ from mgraph.nx_backend.interface import FUNCTIONS
 
 NETWORKX = pathlib.Path(nx.__file__).parent
 TESTED = (
+    "centrality/tests/test_closeness_centrality.py",
+    "centrality/tests/test_harmonic_centrality.py",
     "components/tests/test_connected.py",
     "components/tests/test_strongly_connected.py",
     "components/tests/test_weakly_connected.py",

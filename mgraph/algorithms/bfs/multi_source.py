@@ -53,20 +53,18 @@ def bfs_together(
     shard: Shard, comm: Communicator, roots: list[int | None], trace: Trace, depth_limit: int | None = None
 ) -> MultiSourceLevels:
     """Find the levels from each of `roots`, which are positions; None is a root without arcs."""
-    search = _Search(shard, comm, roots)
+    search = MultiSourceSearch(shard, comm, roots)
     while search.num_front and search.level != depth_limit:
-        num_front = search.num_front
-        pulls = search.leaving_arcs * PUSH_COST > search.open_arcs
-        arcs = search.pull() if pulls else search.push()
-        search.settle()
-        trace.superstep(method="pull" if pulls else "push", frontier=num_front, arcs=arcs)
+        search.advance(trace)
     return MultiSourceLevels(search.seen, search.planes, search.num_planes)
 
 
-class _Search:
-    """The arrays of one search on one rank; counts are over all ranks."""
+class MultiSourceSearch:
+    """The arrays of one search on one rank; counts are over all ranks. Levels are recorded, or not."""
 
-    def __init__(self, shard: Shard, comm: Communicator, roots: list[int | None]) -> None:
+    def __init__(
+        self, shard: Shard, comm: Communicator, roots: list[int | None], *, records_levels: bool = True
+    ) -> None:
         xp = shard.backend.xp
         partition = shard.partition
         self.shard = shard
@@ -76,6 +74,7 @@ class _Search:
         self.base = comm.rank * partition.stride
         self.level = -1
         self.num_planes = 0
+        self.records_levels = records_levels
         self.incoming = xp.zeros(partition.num_states, np.int64)
         self.seen = xp.zeros(shard.num_owned, np.int64)
         # The owned slice of all fronts, as long as all ranks' slices are.
@@ -95,6 +94,14 @@ class _Search:
         if own:
             self.incoming[self.backend.to_device(np.array(own, np.int64))] = self.backend.to_device(brought)
         self.settle()
+
+    def advance(self, trace: Trace) -> None:
+        """Search one level more."""
+        num_front = self.num_front
+        pulls = self.leaving_arcs * PUSH_COST > self.open_arcs
+        arcs = self.pull() if pulls else self.push()
+        self.settle()
+        trace.superstep(method="pull" if pulls else "push", frontier=num_front, arcs=arcs)
 
     def push(self) -> int:
         """Push the front's words along its arcs; return the arcs that this rank scanned."""
@@ -147,12 +154,14 @@ class _Search:
         shard = self.shard
         owned = self.shard.num_owned
         self.level += 1
-        if self.level.bit_length() > self.num_planes:
+        # A level of 0 has no bit to record.
+        recorded = self.level if self.records_levels else 0
+        if recorded.bit_length() > self.num_planes:
             self.num_planes += 1
             self.planes = xp.concatenate([self.planes, xp.zeros(owned, np.int64)])
         counters = xp.zeros(4, np.int64)
         settle_words[self.backend](
-            0, owned, shard.rows.indptr, shard.incoming.indptr, self.level, owned, self.all_roots_mask,
+            0, owned, shard.rows.indptr, shard.incoming.indptr, recorded, owned, self.all_roots_mask,
             self._own(self.incoming), self.seen, self.front, self.planes, self.frontier, self.open, counters,
         )  # fmt: skip
         self.num_own_front, leaving, self.num_own_open, entering = self.backend.to_host(counters).tolist()
@@ -169,10 +178,15 @@ class _Search:
         return offsets
 
 
-def _bytes(sizes: GraphSizes) -> int:
-    """Return the bytes of the words of states and of owned vertices, of four planes of levels and of queues."""
+def search_bytes(sizes: GraphSizes) -> int:
+    """Return the bytes of the words of states and of owned vertices, and of queues."""
     several = sizes.partition.num_ranks > 1
-    return (16 if several else 8) * sizes.states + (16 + 8 * 4 + 2 * sizes.vertex + 16) * sizes.owned
+    return (16 if several else 8) * sizes.states + (16 + 2 * sizes.vertex + 16) * sizes.owned
+
+
+def _bytes(sizes: GraphSizes) -> int:
+    """Return the bytes of a search, and of four planes of levels."""
+    return search_bytes(sizes) + 8 * 4 * sizes.owned
 
 
 VARIANT = Variant(

@@ -65,6 +65,23 @@ extern "C" __global__ void settle_words(i64 lo, i64 hi, const i64* indptr, const
   warp_add(&counters[3], entering);
 }
 
+// A warp transposes 32 words by ballots: lane l then has the bits of roots l and 32 + l in a word
+// each, and counts them.
+extern "C" __global__ void count_roots(i64 lo, i64 hi, const vertex_t* frontier, const i64* front,
+                                       i64* counts) {
+  i64 low = 0, high = 0;
+  for (i64 first = lo + thread_index() - lane_index(); first < hi; first += thread_count()) {
+    i64 i = first + lane_index(), word = i < hi ? front[frontier[i]] : 0;
+    for (u32 bit = 0; bit < 32; bit++) {
+      u32 of_low = __ballot_sync(0xFFFFFFFFu, word >> bit & 1);
+      u32 of_high = __ballot_sync(0xFFFFFFFFu, word >> (32 + bit) & 1);
+      if (lane_index() == bit) low += __popc(of_low), high += __popc(of_high);
+    }
+  }
+  if (low) atomic_add(&counts[lane_index()], low);
+  if (high) atomic_add(&counts[32 + lane_index()], high);
+}
+
 extern "C" __global__ void levels_of_root(i64 lo, i64 hi, const i64* seen, const i64* planes,
                                           i64 num_planes, i64 num_owned, i64 root, i32* levels) {
   for (i64 v = lo + thread_index(); v < hi; v += thread_count()) {

@@ -111,6 +111,28 @@ def settle_words(
             j += 1
 
 
+@kernel(vertex_t="frontier")
+def count_roots(lo, hi, frontier, front, counts):
+    """Add to the count of each root the frontier's vertices that have its bit.
+
+    Words are added 64 columns at a time: bit b of digits[k] is digit k of the count of root b.
+    """
+    digits = np.zeros(64, np.int64)
+    for i in range(lo, hi):
+        carry = front[frontier[i]]
+        k = 0
+        while carry != 0:
+            digit = digits[k]
+            digits[k] = digit ^ carry
+            carry &= digit
+            k += 1
+    for root in range(64):
+        count = 0
+        for k in range(64):
+            count |= ((digits[k] >> root) & 1) << k
+        atomic_add(counts, root, count)
+
+
 @kernel()
 def levels_of_root(lo, hi, seen, planes, num_planes, num_owned, root, levels):
     """Assemble one root's levels from the planes."""

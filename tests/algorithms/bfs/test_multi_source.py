@@ -21,6 +21,7 @@ from user_graphs import graph_of
 from zoo import CASES, ZOO, make_case, random_case
 
 import mgraph as mg
+from mgraph.algorithms.bfs.level_counts import count_levels
 from mgraph.algorithms.bfs.multi_source import MAX_ROOTS, MultiSourceLevels, bfs_together
 from mgraph.algorithms.common.traversal import Trace
 from mgraph.api.graph500 import Graph500, run_graph500
@@ -66,6 +67,26 @@ def test_levels_equal_the_oracle(case, order):
 @given(graphs(), st.integers(1, MAX_ROOTS), rank_counts, orders, st.none() | st.integers(0, 3))
 def test_levels_of_drawn_graphs_equal_the_oracle(case, count, num_ranks, order, limit):
     check(case, some_roots(case, count), num_ranks, order, limit=limit)
+
+
+def counting_program(shard, comm, roots):
+    """Return the vertices at each level from each root."""
+    return count_levels(shard, comm, roots, Trace(shard.backend, comm))
+
+
+@pytest.mark.covering(every=3)
+@pytest.mark.parametrize("case", [*CASES, random_case(2, 300)], ids=lambda case: case.name)
+def test_counts_of_levels_equal_those_of_the_oracle(case):
+    roots = some_roots(case, MAX_ROOTS)
+    levels = [oracles.bfs(case, [root]) for root in roots]
+    for num_ranks, backend in ((1, None), (3, None), (2, EmulatedBackend(seed=6, block=64, blocks=2))):
+        shards = build_shards(case, num_ranks, backend=backend)
+        positions = positions_of(shards)[roots].tolist() if roots else []
+        with_arcs = [p if p < shards[0].partition.num_positions else None for p in positions]
+        for counts in run_on_ranks(counting_program, shards, with_arcs):
+            for column, position, found in zip(counts.T, with_arcs, levels, strict=True):
+                wanted = np.bincount(found[found >= 0], minlength=len(column)) if position is not None else 0
+                np.testing.assert_array_equal(column, wanted)
 
 
 @pytest.mark.parametrize("case", [ZOO["grid"], ZOO["dag"], random_case(3, 150)], ids=lambda case: case.name)

@@ -101,6 +101,19 @@ def settle_words(draw: st.DrawFn) -> Case:
     return Case(args, queues(counters_0=("frontier",), counters_2=("rows",)))
 
 
+def count_roots(draw: st.DrawFn) -> Case:
+    r = draw(unweighted)
+    frontier, _ = _rows(r)
+    args = {
+        "lo": 0,
+        "hi": len(frontier),
+        "frontier": frontier,
+        "front": _words(r, r.num_owned, 0.9),
+        "counts": r.random.integers(0, 100, 64),
+    }
+    return Case(args)
+
+
 def levels_of_root(draw: st.DrawFn) -> Case:
     r = draw(unweighted)
     num_planes = draw(st.integers(0, 9))

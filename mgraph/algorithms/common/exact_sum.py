@@ -6,12 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from mgraph.comm.base import Communicator
 from mgraph.types import Array
 
 # Every float64 is a multiple of 2^-1074, the smallest positive one.
 UNIT_BITS = 1074
 _MANTISSA_BITS = 53
 _HALF_BITS = 27
+# Sums of up to 2^31 floats below 2^1024, in words of 32 bits.
+_NUM_WORDS = (UNIT_BITS + 1024 + 31) // 32 + 1
 
 
 def exact_sum(xp: Any, values: Array) -> int:
@@ -33,6 +36,12 @@ def exact_sum(xp: Any, values: Array) -> int:
         shift = exponent - _MANTISSA_BITS + UNIT_BITS
         total += whole << shift if shift >= 0 else whole >> -shift
     return total
+
+
+def sum_of_ranks(comm: Communicator, units: int) -> int:
+    """Return the sum over all ranks of sums by `exact_sum` that are not negative."""
+    words = np.frombuffer(units.to_bytes(4 * _NUM_WORDS, "little"), np.uint32).astype(np.int64)
+    return sum(word << 32 * k for k, word in enumerate(comm.allreduce(words, "sum").tolist()))
 
 
 def as_float(units: int) -> float:
