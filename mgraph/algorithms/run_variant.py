@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from mgraph.algorithms.variants import (
 )
 from mgraph.comm.base import Communicator
 from mgraph.comm.peer_buffers import PeerBuffers
+from mgraph.shard.graph_order import owned_predecessors
 from mgraph.shard.shard import Shard, cached_on_shard
 from mgraph.shard.user_ids import positions_of, translate_results
 from mgraph.types import LEVEL, Array
@@ -83,7 +85,9 @@ def search(prepared: Prepared, shard: Shard, comm: Communicator, spec: Traversal
             if spec.algorithm == "sssp":
                 found: Traversal | None = variant.loop(shard, comm, starts, trace, dtype, limit, **how)
             elif variant.translates and spec.predecessors:
-                found = variant.loop(shard, comm, starts, trace, limit, translate=translate_results, **how)
+                found = variant.loop(
+                    shard, comm, starts, trace, limit, translate=partial(translated_at_once, spec), **how
+                )
             else:
                 found = variant.loop(shard, comm, starts, trace, limit, **how)
             if found is not None:
@@ -94,6 +98,15 @@ def search(prepared: Prepared, shard: Shard, comm: Communicator, spec: Traversal
                 shard.overflowed_itemsize = dtype.itemsize
             del found  # perhaps a view of the peer buffers
             prepared = prepare(shard, comm, spec)
+
+
+def translated_at_once(
+    spec: TraversalSpec, shard: Shard, comm: Communicator, distances: Array, predecessors: Array | None
+) -> list[Array]:
+    """Return what a request wants in user ids at once: `spec.at_once`, or predecessors in the graph's own order."""
+    if spec.in_graph_order:
+        return [] if predecessors is None else [owned_predecessors(shard, comm, predecessors)]
+    return translate_results(shard, comm, distances if spec.distances_at_once else None, predecessors)
 
 
 def find_tree(

@@ -43,9 +43,20 @@ class TraversalSpec:
     labels: tuple[str | int, ...] = field(default=(), compare=False)
     # The search may end once these user ids are settled: vertices farther than all of them may then be unreached.
     targets: tuple[int, ...] = field(default=(), kw_only=True)
+    # Whether the result stays in the graph's own order, with predecessors as user ids; if not, whether distances are
+    # put in the order of user ids at once, as predecessors are. What is not in that order is put there when it is read.
+    in_graph_order: bool = field(default=False, kw_only=True)
+    distances_at_once: bool = field(default=True, kw_only=True)
     # The folder in which the search keeps its state, and after how many seconds.
     checkpoint: str | None = field(default=None, kw_only=True)
     checkpoint_every_s: float = field(default=0.0, kw_only=True)
+
+    @property
+    def at_once(self) -> tuple[str, ...]:
+        """The columns that are put in the order of user ids at once."""
+        if self.in_graph_order:
+            return ()
+        return ("distances",) * self.distances_at_once + ("predecessors",) * self.predecessors
 
 
 @dataclass(frozen=True)

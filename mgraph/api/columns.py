@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     import dask.array
 
 BOOLEAN = np.dtype(bool)
+# What rows with a value for each vertex are: by user id, or by place in the graph's own order.
+OF_VERTICES = ("vertex", "place")
 SIGNS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=", "and_": "&", "or_": "|"}
 
 
@@ -158,7 +160,7 @@ class Column:
 
     def vertices(self) -> np.ndarray:
         """Return the vertices where this mask is true."""
-        if self.dtype != BOOLEAN or self._item != "vertex":
+        if self.dtype != BOOLEAN or self._item not in OF_VERTICES:
             raise UsageError(f"column {self.name} is no mask of vertices: compare it, as in (column > 0).vertices()")
         return as_objects(joined(self._stored.run(list_true, self.name)))
 
@@ -201,7 +203,7 @@ class Column:
 
 def missing_stored(column: Column) -> float | int | None:
     """Return what ranks store where a value is missing; None if none can be."""
-    if column._item != "vertex" or column.dtype == BOOLEAN:
+    if column._item not in OF_VERTICES or column.dtype == BOOLEAN:
         return None
     return math.inf if column.dtype.kind == "f" else -1
 

@@ -41,6 +41,7 @@ def bfs(
     return_predecessors: bool = True,
     method: str = "auto",
     checkpoint: str | os.PathLike | None = None,
+    in_graph_order: bool = False,
 ) -> Traversed:
     """Find the hops from a source to every vertex, and a tree of paths.
 
@@ -58,15 +59,15 @@ def bfs(
         `frontier` scans the arcs of changed vertices only, `sweep` every edge in every superstep; `auto` chooses. The
         short name of a variant (`docs/variants.md`), such as `step` or `persistent`, requests that one, or is refused.
     checkpoint
-        A folder that all ranks share, in which the search keeps its state from time to time, as the setting
-        `mgraph.checkpoint-every` says. If the folder has the checkpoint of an equal search, this one goes on from
-        there, on any number of ranks. It is deleted at the end. Docs: checkpoints.md.
+        A folder that all ranks share, in which the search keeps its state from time to time (the setting
+        `mgraph.checkpoint-every`). An equal search goes on from there, on any number of ranks. Docs: checkpoints.md.
+    in_graph_order
+        Whether the result stays in the graph's own order until columns by user id are read. Docs: bfs.md.
 
     Returns
     -------
     Traversed
-        Distances and predecessors of every vertex, 12 bytes each, on the ranks until they are read. They are equal to
-        the bit for any number of ranks, method and backend.
+        Distances and predecessors, 12 bytes a vertex, equal to the bit for any number of ranks, method and backend.
 
     Raises
     ------
@@ -87,7 +88,8 @@ def bfs(
     >>> found.distances.to_numpy().tolist(), found.path_to(2)
     ([0, 1, 2, -1, -1], [0, 1, 2])
     """
-    spec = _with_checkpoint(bfs_spec(g, as_sources(g, source), depth_limit, return_predecessors, method), checkpoint)
+    spec = bfs_spec(g, as_sources(g, source), depth_limit, return_predecessors, method)
+    spec = _with_options(spec, checkpoint, in_graph_order)
     stored = Stored(g)
     by_rank = g._run(traverse, [stored], [stored.key], [spec], doing=spec.algorithm)
     return _traversed(stored, spec, method, [part for (part,) in by_rank])
@@ -124,7 +126,7 @@ def bfs_many(
     [[0, 1, 2], [1, 0, 1]]
     """
     specs = [bfs_spec(g, root, depth_limit, return_predecessors, method) for root in as_roots(g, roots)]
-    return _traverse_many(g, specs, method)
+    return traverse_many(g, specs, method)
 
 
 def sssp(
@@ -135,11 +137,11 @@ def sssp(
     return_predecessors: bool = True,
     method: str = "auto",
     checkpoint: str | os.PathLike | None = None,
+    in_graph_order: bool = False,
 ) -> Traversed:
     """Find shortest paths from a source to every vertex: their lengths and a tree.
 
-    Float weights are summed in their own dtype, in order from the source; integers exactly. Without a cutoff, a
-    shortest path that is longer than all numbers of the dtype is an error.
+    Float weights are summed in their own dtype, in order from the source; integers exactly.
 
     Parameters
     ----------
@@ -155,9 +157,10 @@ def sssp(
         `frontier` relaxes near vertices before far ones, `sweep` every edge in every superstep; `auto` chooses. The
         short name of a variant (`docs/variants.md`), such as `near_far` or `persistent`, takes that one, or is refused.
     checkpoint
-        A folder that all ranks share, in which the search keeps its state from time to time, as the setting
-        `mgraph.checkpoint-every` says. If the folder has the checkpoint of an equal search, this one goes on from
-        there, on any number of ranks. It is deleted at the end. Docs: checkpoints.md.
+        A folder that all ranks share, in which the search keeps its state from time to time (the setting
+        `mgraph.checkpoint-every`). An equal search goes on from there, on any number of ranks. Docs: checkpoints.md.
+    in_graph_order
+        Whether the result stays in the graph's own order until columns by user id are read. Docs: bfs.md.
 
     Returns
     -------
@@ -169,7 +172,7 @@ def sssp(
     UsageError
         If the graph has no weights, or a source is not a vertex.
     InputError
-        If a weight is negative, or a path may be too long for the dtype.
+        If a weight is negative, a path of integers may be too long for 64 bits, or one of floats is for the dtype.
 
     Notes
     -----
@@ -181,7 +184,8 @@ def sssp(
     >>> mg.sssp(g, 0).distances.to_numpy().tolist()
     [0, 1, 2]
     """
-    spec = _with_checkpoint(sssp_spec(g, as_sources(g, source), cutoff, return_predecessors, method), checkpoint)
+    spec = sssp_spec(g, as_sources(g, source), cutoff, return_predecessors, method)
+    spec = _with_options(spec, checkpoint, in_graph_order)
     stored = Stored(g)
     by_rank = g._run(traverse, [stored], [stored.key], [spec], doing=spec.algorithm)
     return _traversed(stored, spec, method, [part for (part,) in by_rank])
@@ -218,11 +222,13 @@ def sssp_many(
     [[0, 3, 7], [7, 4, 0]]
     """
     specs = [sssp_spec(g, root, cutoff, return_predecessors, method) for root in as_roots(g, roots)]
-    return _traverse_many(g, specs, method)
+    return traverse_many(g, specs, method)
 
 
-def _with_checkpoint(spec: TraversalSpec, checkpoint: Any) -> TraversalSpec:
-    """Return a request that keeps checkpoints in a folder, or as it is without one."""
+def _with_options(spec: TraversalSpec, checkpoint: Any, in_graph_order: Any) -> TraversalSpec:
+    """Return a request that stays in the graph's own order, or keeps checkpoints in a folder, or as it is."""
+    if as_flag(in_graph_order, "in_graph_order"):
+        spec = dataclasses.replace(spec, in_graph_order=True)
     if checkpoint is None:
         return spec
     folder = checkpoint_folder(spec.algorithm, spec.method, checkpoint)
@@ -369,7 +375,7 @@ def refuse_method(cluster: Cluster, algorithm: str, method: str) -> None:
         select(TABLE[algorithm], at_best[-1])
 
 
-def _traverse_many(g: Graph, specs: list[TraversalSpec], requested: str) -> TraversedMany:
+def traverse_many(g: Graph, specs: list[TraversalSpec], requested: str) -> TraversedMany:
     """Run several traversals under one lease."""
     stored = [Stored(g) for _ in specs]
     by_rank = g._run(traverse, stored, [one.key for one in stored], specs, doing=specs[0].algorithm)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from mgraph.api.results import Costs, Result, costs_of_ranks
 from mgraph.errors import UsageError, refuse_pickle
 from mgraph.formatting import counted, readable_seconds
 from mgraph.io.output_tables import as_objects
-from mgraph.rank_jobs.traversal import check_traversal, follow
+from mgraph.rank_jobs.traversal import check_traversal, follow, put_in_user_order, store_in_graph_order
 from mgraph.shard.user_ids import user_dtype
 from mgraph.validation.traversal import Violation
 
@@ -67,6 +68,31 @@ class Stats(Costs):
         )
 
 
+class InGraphOrder(NamedTuple):
+    """Hold columns with a row for each vertex that has arcs, in the graph's own order: as ranks store the vertices.
+
+    Attributes
+    ----------
+    vertices
+        The vertex of each row: its id, or label. The order depends on the number of ranks.
+    distances, predecessors
+        Its values, those of the columns of the same names; predecessors are None if they were not requested.
+
+    Examples
+    --------
+    >>> found = mg.bfs(mg.from_edges(["b", "c"], ["c", "a"]), "a", in_graph_order=True)
+    >>> vertices, hops, parents = found.in_graph_order()
+    >>> sorted(zip(vertices.to_numpy().tolist(), hops.to_numpy().tolist(), parents.to_numpy().tolist()))
+    [('a', 0, 'a'), ('b', 2, 'c'), ('c', 1, 'a')]
+    >>> vertices[hops == 2].tolist()
+    ['b']
+    """
+
+    vertices: Column
+    distances: Column
+    predecessors: Column | None
+
+
 class Traversed(Result):
     """Hold the result of a breadth-first search or of shortest paths.
 
@@ -84,8 +110,6 @@ class Traversed(Result):
         With several sources, the nearest one of each vertex; None with one.
     sources
         The sources of the search: ids, or labels.
-    stats
-        What the search cost, and which method ran.
     """
 
     stats: Stats
@@ -97,9 +121,24 @@ class Traversed(Result):
         self._spec = spec
         self.stats = stats
         self.sources = spec.labels or spec.sources
-        self.distances = Column(self._stored, "distances", user_dtype(spec.dtype))
-        self.predecessors = Column(self._stored, "predecessors") if spec.predecessors else None
-        self.nearest_source = Column(self._stored, "nearest_source") if len(spec.sources) > 1 else None
+        # The columns that are in the order of user ids.
+        self._made = {*spec.at_once, *(() if spec.in_graph_order else ("nearest_source",))}
+
+    @cached_property
+    def distances(self) -> Column:
+        return _column_by_user(self, "distances", user_dtype(self._spec.dtype))
+
+    @cached_property
+    def predecessors(self) -> Column | None:
+        return _column_by_user(self, "predecessors") if self._spec.predecessors else None
+
+    @cached_property
+    def nearest_source(self) -> Column | None:
+        return _column_by_user(self, "nearest_source") if len(self._spec.sources) > 1 else None
+
+    def in_graph_order(self) -> InGraphOrder:
+        """Return the result in the graph's own order, with the vertex of each row; vertices without arcs have none."""
+        return _rows_in_graph_order(self)
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -107,7 +146,7 @@ class Traversed(Result):
         return tuple(column for column in columns if column is not None)
 
     def _violations(self) -> Sequence[Violation]:
-        if self.predecessors is None:
+        if not self._spec.predecessors:
             raise UsageError("validation needs predecessors: search again without return_predecessors=False")
         return self._stored.run(check_traversal, self.graph._key)[0]
 
@@ -122,16 +161,38 @@ class Traversed(Result):
         return iter((self.distances, self.predecessors))
 
     def __repr__(self) -> str:
-        sources = ", ".join(map(str, self.sources[:3])) + (", ..." if len(self.sources) > 3 else "")
-        head = f"{self._spec.algorithm} of {self.graph.name} from {sources}"
-        if self.closed:
-            return f"<{head}: closed>"
-        stats = self.stats
-        vertices = counted(self.graph.num_vertices, "vertex")
-        return (
-            f"<{head}: {stats.num_reached:,} of {vertices} reached{_isolated(self)}, "
-            f"{stats.method}, {counted(len(stats.supersteps), 'superstep')}, {readable_seconds(stats.total_s)}>"
-        )
+        return _described(self)
+
+
+def _column_by_user(found: Traversed, name: str, dtype: np.dtype | None = None) -> Column:
+    """Return a column, once all are in the order of user ids."""
+    if name not in found._made:
+        found._stored.run(put_in_user_order, found.graph._key)
+        found._made |= {"distances", "predecessors", "nearest_source"}
+    return Column(found._stored, name, dtype)
+
+
+def _rows_in_graph_order(found: Traversed) -> InGraphOrder:
+    stored = Stored(found.graph)
+    rows = (sum(found._stored.run(store_in_graph_order, found.graph._key, stored.key)), "place")
+    return InGraphOrder(
+        Column(stored, "vertices", rows=rows),
+        Column(stored, "distances", user_dtype(found._spec.dtype), rows=rows),
+        Column(stored, "predecessors", rows=rows) if found._spec.predecessors else None,
+    )
+
+
+def _described(found: Traversed) -> str:
+    sources = ", ".join(map(str, found.sources[:3])) + (", ..." if len(found.sources) > 3 else "")
+    head = f"{found._spec.algorithm} of {found.graph.name} from {sources}"
+    if found.closed:
+        return f"<{head}: closed>"
+    stats = found.stats
+    vertices = counted(found.graph.num_vertices, "vertex")
+    return (
+        f"<{head}: {stats.num_reached:,} of {vertices} reached{_isolated(found)}, "
+        f"{stats.method}, {counted(len(stats.supersteps), 'superstep')}, {readable_seconds(stats.total_s)}>"
+    )
 
 
 def _isolated(found: Traversed) -> str:

@@ -112,8 +112,9 @@ def select_vertices(rank: Rank, key: str, column: str, mask: tuple[str, str]) ->
 def list_true(rank: Rank, key: str, column: str) -> Values:
     """Return this rank's vertices where a boolean column is true, as labels if there are any."""
     result: StoredColumns = rank.objects[key]
-    ids = result.first + rank.backend.to_host(rank.backend.xp.flatnonzero(result.columns[column]))
-    return labels_of_ids(rank, result.labels, ids)
+    places = rank.backend.xp.flatnonzero(result.columns[column])
+    ids = result.first + places if result.vertices is None else result.vertices[places]
+    return labels_of_ids(rank, result.labels, rank.backend.to_host(ids))
 
 
 def _pieces(values: Array) -> Iterator[tuple[int, Array]]:
@@ -133,7 +134,7 @@ def _worst_of(dtype: np.dtype, *, largest: bool) -> Any:
 def _store(rank: Rank, result: StoredColumns, where: tuple[str, str], values: Array) -> None:
     """Store a column with a value for each row of a result."""
     key, name = where
-    rank.objects[key] = StoredColumns(result.first, {name: values}, labels=result.labels)
+    rank.objects[key] = StoredColumns(result.first, {name: values}, labels=result.labels, vertices=result.vertices)
 
 
 def _mask(rank: Rank, result: StoredColumns, where: tuple[str, str]) -> Array:

@@ -39,11 +39,20 @@ class MadeColumns(dict[str, Array]):
 
 @dataclass
 class StoredColumns:
-    """One rank's part of a result: a value for each user id or edge."""
+    """One rank's part of a result: a value for each user id or edge, or each vertex in the graph's own order.
+
+    Attributes
+    ----------
+    first
+        The place of this rank's first row among those of all ranks.
+    vertices
+        The user id of each row, where that is not its place.
+    """
 
     first: int
     columns: dict[str, Array]
     labels: LabelTable | None = field(default=None, kw_only=True)
+    vertices: Array | None = field(default=None, kw_only=True)
 
     @property
     def num_rows(self) -> int:
@@ -104,12 +113,13 @@ def digest(rank: Rank, key: str, column: str) -> int:
     result: StoredColumns = rank.objects[key]
     values = result.columns[column]
     xp = rank.backend.xp
+    given = result.vertices
     hashes = 0
     # In pieces: the hashes of a whole column would need several times its memory.
     for lo in range(0, len(values), HASHED_AT_ONCE):
         part = values[lo : lo + HASHED_AT_ONCE]
-        vertices = xp.arange(result.first + lo, result.first + lo + len(part), dtype=np.uint64)
-        hashes += hash_of(xp, vertices, part)
+        places = xp.arange(result.first + lo, result.first + lo + len(part), dtype=np.uint64)
+        hashes += hash_of(xp, places if given is None else given[lo : lo + len(part)], part)
     return hashes % 2**64
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.predecessors.rows import find_roots
-from mgraph.algorithms.run_variant import connected, find_tree, prepare, search
+from mgraph.algorithms.run_variant import connected, find_tree, prepare, search, translated_at_once
 from mgraph.algorithms.variant import TraversalSpec
 from mgraph.backends.cpu import CpuBackend
 from mgraph.backends.progress import Phase
@@ -21,10 +21,11 @@ from mgraph.errors import InputError
 from mgraph.io.output_tables import Values
 from mgraph.rank_jobs.checkpoints import FolderCheckpoints
 from mgraph.rank_jobs.results import MadeColumns, StoredColumns, labels_of_ids
+from mgraph.shard.graph_order import owned_distances, owned_predecessors, owned_users
 from mgraph.shard.result_routing import require_result_routing
 from mgraph.shard.shard import Shard
 from mgraph.shard.user_ids import positions_of, translate_results, translate_when_read
-from mgraph.types import unreached_of
+from mgraph.types import Array, unreached_of
 from mgraph.validation.traversal import Violation, has_overflow, may_overflow, validate_traversal
 
 Search = TypeVar("Search")
@@ -32,12 +33,21 @@ Search = TypeVar("Search")
 
 @dataclass
 class StoredTraversal(StoredColumns):
-    """One rank's part of a traversal, by user id and by owned vertex."""
+    """One rank's part of a traversal, by user id and by owned vertex.
+
+    Attributes
+    ----------
+    columns
+        Those that are in the order of user ids, which may be none yet.
+    owned_predecessors
+        The predecessors of owned vertices as user ids, if the result was to stay in the graph's own order.
+    """
 
     columns: MadeColumns
     spec: TraversalSpec
     traversal: Traversal
     num_users: int
+    owned_predecessors: Array | None = None
 
     @property
     def num_rows(self) -> int:
@@ -108,7 +118,7 @@ def store_traversal(
 ) -> dict[str, Any]:
     """Add predecessors if requested.
 
-    Store the result by user id as `key` and return this rank's stats.
+    Store the result as `key`, what is wanted at once in user ids, and return this rank's stats.
     """
     comm = rank.comm
     # With several sources the nearest one is the end of each vertex's chain of predecessors.
@@ -121,8 +131,7 @@ def store_traversal(
     result = StoredTraversal(lo, MadeColumns(), spec, traversal, hi - lo, labels=shard.labels)
     with trace.phase("translate"):
         # An isolated source has no state; it reaches itself.
-        isolated = [s for s, p in zip(spec.sources, sources, strict=True) if p >= shard.partition.num_positions]
-        num_isolated = _translate(shard, rank, result, isolated)
+        num_isolated = _translate(shard, rank, result, _isolated(shard, spec.sources, sources))
     rank.objects[key] = result
     num_reached, reached_arcs = _count_reached(shard, traversal)
     return {
@@ -143,10 +152,38 @@ def _count_reached(shard: Shard, traversal: Traversal) -> tuple[int, int]:
 
 
 def _translate(shard: Shard, rank: Rank, result: StoredTraversal, isolated: list[int]) -> int:
-    """Translate the result to user ids, isolated sources included.
+    """Translate to user ids what the request wants at once, isolated sources included.
 
     Return how many of these this rank stores.
     """
+    spec = result.spec
+    traversal = result.traversal
+    own = _served(shard, isolated)
+    if not spec.in_graph_order:
+        _fill_columns(shard, rank, result, spec.at_once, own)
+    elif spec.predecessors:
+        (result.owned_predecessors,) = traversal.in_user_ids or translated_at_once(
+            spec, shard, rank.comm, traversal.distances, traversal.predecessors
+        )
+    traversal.in_user_ids = None
+    return len(own)
+
+
+def _isolated(shard: Shard, users: Sequence[int], positions: list[int]) -> list[int]:
+    """Return those of the user ids whose vertices have no arcs."""
+    return [user for user, p in zip(users, positions, strict=True) if p >= shard.partition.num_positions]
+
+
+def _served(shard: Shard, users: list[int]) -> list[int]:
+    """Return those of the user ids whose results this rank stores."""
+    lo, hi = shard.user_range
+    return [user for user in users if lo <= user < hi]
+
+
+def _fill_columns(
+    shard: Shard, rank: Rank, result: StoredTraversal, names: Sequence[str], own_isolated: list[int]
+) -> None:
+    """Put the distances or predecessors, and the nearest sources of several, in the order of user ids."""
     comm = rank.comm
     columns = result.columns
     traversal = result.traversal
@@ -156,20 +193,48 @@ def _translate(shard: Shard, rank: Rank, result: StoredTraversal, isolated: list
             shard, traversal.distances, predecessors, traversal.reached, traversal.words
         )
     else:
-        tree = traversal.in_user_ids or translate_results(shard, comm, traversal.distances, predecessors)
-        columns |= zip(("distances", "predecessors"), tree, strict=False)
+        distances = traversal.distances if "distances" in names else None
+        predecessors = predecessors if "predecessors" in names else None
+        tree = traversal.in_user_ids or translate_results(shard, comm, distances, predecessors)
+        columns |= zip(names, tree, strict=True)
     if len(result.spec.sources) > 1:
         roots = find_roots(shard, comm, traversal.predecessors)
         (columns["nearest_source"],) = translate_results(shard, comm, None, roots)
     traversal.reached = None
-    lo, hi = shard.user_range
-    own = [source for source in isolated if lo <= source < hi]
-    for source in own:
-        columns["distances"][source - lo] = 0
-        for name in ("predecessors", "nearest_source"):
+    first = result.first
+    for source in own_isolated:
+        for name in ("distances", "predecessors", "nearest_source"):
             if name in columns:
-                columns[name][source - lo] = source
-    return len(own)
+                columns[name][source - first] = 0 if name == "distances" else source
+
+
+def put_in_user_order(rank: Rank, key: str, graph: str) -> None:
+    """Put those columns of a traversal in the order of user ids that are not in it."""
+    shard: Shard = rank.objects[graph].for_call(rank.comm)
+    result: StoredTraversal = rank.objects[key]
+    wanted = ("distances", "predecessors") if result.spec.predecessors else ("distances",)
+    # By the request alone, as on every rank: a call that failed may have made columns on some.
+    missing = [name for name in wanted if name not in result.spec.at_once]
+    sources = result.spec.sources
+    positions = positions_of(shard, rank.comm, sources)
+    _fill_columns(shard, rank, result, missing, _served(shard, _isolated(shard, sources, positions)))
+
+
+def store_in_graph_order(rank: Rank, key: str, graph: str, ordered: str) -> int:
+    """Store a traversal's values of this rank's vertices in their order, as `ordered`; return their number."""
+    shard: Shard = rank.objects[graph].for_call(rank.comm)
+    result: StoredTraversal = rank.objects[key]
+    traversal = result.traversal
+    vertices = owned_users(shard)
+    columns = {"vertices": vertices, "distances": owned_distances(shard, traversal.distances)}
+    if result.spec.predecessors:
+        parents = result.owned_predecessors
+        columns["predecessors"] = (
+            owned_predecessors(shard, rank.comm, traversal.predecessors) if parents is None else parents
+        )
+    first = sum(map(shard.partition.num_owned, range(rank.index)))
+    rank.objects[ordered] = StoredColumns(first, columns, labels=result.labels, vertices=vertices)
+    return shard.num_owned
 
 
 def have_arcs(rank: Rank, graph: str, users: list[int]) -> list[bool]:

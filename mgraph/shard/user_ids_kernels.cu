@@ -90,6 +90,29 @@ extern "C" __global__ void translate_levels(i64 lo, i64 hi, const vertex_t* posi
   }
 }
 
+// Parents are read and written in a stream, each warp 32 neighbors. Most lookups are of a few hubs.
+extern "C" __global__ void translate_parents(i64 lo, i64 hi, const vertex_t* parents, i64 stride,
+                                             i64 multiplier, const id_t* users, i64* out_parents) {
+  constexpr vertex_t NONE = top_of<vertex_t>::value();
+  for (i64 i = lo + thread_index(); i < hi; i += EACH * thread_count()) {
+    vertex_t parent[EACH];
+    i64 user[EACH];
+    for (int k = 0; k < EACH; k++) {
+      i64 v = i + k * thread_count();
+      parent[k] = v < hi ? load_readonly(parents + v) : NONE;
+    }
+    for (int k = 0; k < EACH; k++) {
+      user[k] = parent[k] == NONE ? -1 : (i64)parent[k];
+      if (users && parent[k] != NONE)
+        user[k] = (i64)load_readonly(users + state_of((i64)parent[k], stride, multiplier));
+    }
+    for (int k = 0; k < EACH; k++) {
+      i64 v = i + k * thread_count();
+      if (v < hi) out_parents[v] = user[k];
+    }
+  }
+}
+
 extern "C" __global__ void translate_tree(i64 lo, i64 hi, const vertex_t* positions,
                                           i64 num_positions, i64 stride, i64 multiplier,
                                           const u32* bits, const vertex_t* before, i64 step,

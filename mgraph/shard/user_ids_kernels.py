@@ -98,6 +98,20 @@ def scatter_few(reached, values, users, are_vertices, out):
             out[users[state]] = values[state]
 
 
+@kernel(light=64, vertex_t="parents", id_t="users")
+def translate_parents(lo, hi, parents, stride, multiplier, users, out_parents):
+    """Write the predecessors of owned vertices as user ids, in the order of the vertices, -1 for none.
+
+    `users` has the user id of every state index, and is None in natural order.
+    """
+    for i in range(lo, hi):
+        parent = parents[i]
+        if parent == np.iinfo(parents.dtype).max:
+            out_parents[i] = -1
+        else:
+            out_parents[i] = parent if users is None else users[state_of(np.int64(parent), stride, multiplier)]
+
+
 @kernel(light=64, vertex_t="positions", dist_t="values", parent_t="parents", id_t="users", out_t="out_distances")
 def translate_tree(
     lo, hi, positions, num_positions, stride, multiplier, bits, before, step, values, parents, users, out_distances,

@@ -12,7 +12,7 @@ from component_checks import check_components, check_strong_components, planted_
 from edges_back import assert_edges
 from forest_checks import FORESTS
 from forest_checks import check as check_forest
-from traversal_checks import check_traversal
+from traversal_checks import check_both_orders, check_traversal
 from user_graphs import GRAPHS, METHODS, SEARCHES, STARTABLE, graph_of
 
 import mgraph as mg
@@ -52,6 +52,18 @@ def test_searches_on_gpus_equal_the_oracles(cluster, case, order):
         for algorithm in algorithms:
             for method in METHODS:
                 check_traversal(SEARCHES[algorithm](g, 0, method=method), case, [0], order)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("order", ["degree", "natural"])
+def test_results_stay_in_the_graphs_own_order_on_gpus(cluster, order):
+    for case in STARTABLE:
+        # A source without arcs has no row.
+        starts = case.sources[case.sources != case.targets]
+        if len(starts):
+            with graph_of(case, cluster, order) as g:
+                for algorithm in ["bfs"] if case.weights is None else SEARCHES:
+                    check_both_orders(g, case, algorithm, int(starts[0]), order)
 
 
 @pytest.mark.gpu

@@ -6,6 +6,9 @@ import functools
 
 import numpy as np
 import oracles
+from user_graphs import SEARCHES
+
+import mgraph as mg
 
 
 @functools.cache
@@ -56,3 +59,26 @@ def lists_of_targets(case, source):
     targets = sorted({source, *chosen})
     several = [target for target in targets if 0 <= whole[target] < np.inf]
     return [*([target] for target in targets), several, several[::-1]]
+
+
+def by_user(ordered, column, num_vertices):
+    """Return the values of rows in the graph's own order by user id; where there is no row, none is reached."""
+    values = np.full(num_vertices, column.missing, column.dtype)
+    values[ordered.vertices.to_numpy()] = column.to_numpy()
+    return values
+
+
+def check_both_orders(g, case, algorithm, source, order):
+    """Check a search that stays in the graph's own order, and one that does not, in both orders."""
+    for in_graph_order in (True, False):
+        with SEARCHES[algorithm](g, source, in_graph_order=in_graph_order) as found:
+            ordered = found.in_graph_order()
+            rows = g.num_vertices - g.info.num_isolated * (g.info.order == "degree")
+            assert len(np.unique(ordered.vertices)) == len(ordered.vertices) == rows
+            for name in ("distances", "predecessors"):
+                column = getattr(ordered, name)
+                whole = getattr(found, name)
+                assert column.dtype == whole.dtype
+                np.testing.assert_array_equal(by_user(ordered, column, g.num_vertices), whole.to_numpy())
+            check_traversal(found, case, [source], order)
+            mg.validate(found)

@@ -167,7 +167,7 @@ class Traversal:
     num_reached, reached_arcs
         Reached vertices and their arcs, where the search counted them.
     in_user_ids
-        Both arrays translated, where that was launched right after the search.
+        The arrays that the request wants in user ids, where their translation was launched right after the search.
     num_beyond
         How many distances, over all ranks, are so long that their dtype may not hold longer ones, where counted.
     all_distances

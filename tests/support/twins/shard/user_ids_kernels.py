@@ -78,6 +78,19 @@ def translate_levels(draw: st.DrawFn) -> Case:
     })  # fmt: skip
 
 
+def translate_parents(draw: st.DrawFn) -> Case:
+    r = draw(rows(types_found))
+    n = draw(st.integers(1, 300))
+    num_ranks = draw(st.integers(1, 4))
+    num_states = num_ranks * r.stride
+    users = r.random.permutation(num_states).astype(draw(st.sampled_from((np.uint32, np.int64))))
+    return Case({
+        "lo": 0, "hi": n, "parents": _parents(r, n, num_positions=num_states), "stride": r.stride,
+        "multiplier": num_ranks, "users": users if draw(st.booleans()) else None,
+        "out_parents": Unwritten(n, np.int64),
+    })  # fmt: skip
+
+
 def translate_tree(draw: st.DrawFn) -> Case:
     r = draw(rows(types_found))
     args = _range(draw, r)
