@@ -12,6 +12,9 @@ which have no roots, run --sources times. Every timed result is validated, and v
 graph and the host's code from the caches, so the previous search is repeated after it, and times are those of
 consecutive searches. `digest` is a hash of all values of all results: records of the same graph and roots must agree,
 for any method, layout and number of ranks; a record that differs ends the run.
+
+`clock` of a search has the times of Graph500's clock, which ends with parents as user ids (and distances of shortest
+paths), in the graph's own order and in the order of user ids (docs/benchmarks.md); levels are not translated.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ import hashlib
 import re
 import statistics
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import click
@@ -28,7 +32,7 @@ import record
 
 import mgraph as mg
 from mgraph.api.graph import Graph
-from mgraph.api.graph500 import KERNELS, random_roots
+from mgraph.api.graph500 import KERNELS, clocked, random_roots
 from mgraph.api.results import Costs
 from mgraph.api.traversal_results import Traversed
 from mgraph.cluster.base import Cluster
@@ -46,6 +50,7 @@ WHOLE = {
 }
 METHODS = {"components": ("union-find",), "msf": ("boruvka",)}
 ALGORITHMS = [*KERNELS, *METHODS]
+CLOCKS = ("graph order", "user order")
 NAMES = {
     r"rmat(\d+)": "rmat:{0}",
     r"rmat(\d+)-ef(\d+)": "rmat:{0},edge_factor={1}",
@@ -163,9 +168,28 @@ def measure(g: Graph, algorithm: str, method: str, roots: list[int]) -> dict:
         # Equal to the harmonic mean of the rates if all roots are in one component, and robust to roots in tiny ones.
         "teps": round(edges / (1e-3 * sum(searched))),
         **costs(g, usual),
+        "clock": on_clock(g, algorithm, method, roots),
         "digest": digest.hexdigest()[:16],
         "validated": True,
     }
+
+
+def on_clock(g: Graph, algorithm: str, method: str, roots: list[int]) -> dict:
+    """Search from every root; return times and rates of Graph500's clock, for each order of its arrays."""
+    found = {}
+    for order in CLOCKS:
+        clock = partial(clocked, g, algorithm, in_graph_order=order == CLOCKS[0], method=method)
+        clock(roots[-1])[0].close()
+        searched = []
+        rates = []
+        for root in roots:
+            result, seconds = clock(root)
+            with result:
+                searched.append(1e3 * seconds)
+                rates.append(result.stats.num_edges / seconds)
+        harmonic = round(statistics.harmonic_mean(rates))
+        found[order] = record.spread(searched) | {"teps": round(statistics.median(rates)), "harmonic_teps": harmonic}
+    return found
 
 
 def measure_whole(g: Graph, algorithm: str, repeats: int) -> dict:
@@ -249,6 +273,12 @@ def show(name: str, ranks: int, facts: dict) -> None:
         f"{facts['digest']}",
         flush=True,
     )
+    for order, clock in facts.get("clock", {}).items():
+        print(
+            f"    parents in {order}: {clock['median_ms']:.3f} ms ({clock['min_ms']:.3f} .. {clock['max_ms']:.3f}), "
+            f"{clock['teps'] / 1e9:.3f} GTEPS, harmonic mean {clock['harmonic_teps'] / 1e9:.3f}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -23,6 +23,15 @@ def generate(rank: Rank, source: EdgeSource) -> float:
     return time.perf_counter() - started
 
 
+def make_columns(rank: Rank, key: str) -> float:
+    """Make those columns that a search wants at once and one CPU rank makes when they are read; return the seconds."""
+    result: StoredTraversal = rank.objects[key]
+    started = time.perf_counter()
+    for name in result.spec.at_once:
+        _ = result.columns[name]
+    return time.perf_counter() - started
+
+
 def smallest_reached(rank: Rank, key: str) -> int:
     """Return the smallest reached user id of this rank, else the largest int64."""
     reached = _reached(rank.objects[key])
@@ -42,8 +51,8 @@ def count_input_edges(rank: Rank, key: str, graph: str, source: EdgeSource) -> i
 
 
 def _reached(result: StoredTraversal) -> Array:
-    distances = result.columns["distances"]
-    return (distances >= 0) & (distances < np.inf)
+    columns = result.columns
+    return columns["predecessors"] >= 0 if "predecessors" in columns else columns["distances"] >= 0
 
 
 def _own_chunks(rank: Rank, source: EdgeSource) -> Iterator[EdgeChunk]:

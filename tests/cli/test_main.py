@@ -158,13 +158,15 @@ def test_graph500_prints_table_or_output_block():
     assert result.stdout.startswith("rmat6: 64 vertices, 369 edges, built in ")
     assert "2 cpu ranks, in-process" in result.stdout
     assert "3 roots, all validated" in result.stdout
-    assert all(kernel in result.stdout for kernel in ("bfs", "sssp"))
+    for kernel in ("bfs", "sssp"):
+        assert re.search(rf"{kernel} +. +graph's own order .*\n.*{kernel} +. +order of user ids", result.stdout)
+    assert "The graph's own order counts: " in result.stdout
     only = run("graph500", "--scale", 6, "--roots", 2, "--kernel", "sssp", "--no-validate").stdout
     assert "2 roots, not validated" in only
     assert "bfs" not in only
     block = run("graph500", "--scale", 6, "--roots", 3, "--official").stdout.splitlines()
     assert block[0].split() == ["SCALE:", "6"]
-    assert len(block) == 6 + 2 * (7 + 7 + 7 + 7)
+    assert len(block) == 6 + 2 * (7 + 7 + 7 + 7 + 2)
     assert all(float(line.split()[-1]) >= 0 for line in block)
 
 

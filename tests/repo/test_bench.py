@@ -113,6 +113,16 @@ def test_floors_count_the_arcs_that_verify_distances(bench):
         assert found.stats.num_reached <= arcs + 1 < g.info.num_arcs
 
 
+@pytest.mark.parametrize("algorithm", ["bfs", "sssp"])
+def test_searches_are_timed_on_the_clock_of_graph500(bench, algorithm):
+    with InProcessCluster(1) as cluster, mg.rmat(6, cluster=cluster) as g:
+        found = bench("run").on_clock(g, algorithm, "frontier", [1, 2])
+    assert list(found) == ["graph order", "user order"]
+    for clock in found.values():
+        assert 0 < clock["min_ms"] <= clock["median_ms"] <= clock["max_ms"]
+        assert 0 < clock["harmonic_teps"] <= clock["teps"]
+
+
 def test_rules_of_graphalytics_find_a_level_a_distance_and_components_that_differ(bench):
     rules = bench("conformance.graphalytics")
     g = mg.from_edges([1, 2, 4, 7], [2, 3, 5, 7], weights=[0.5, 0.25, 2.0, 1.0], labels=True)
