@@ -10,6 +10,7 @@
 #   bench/device.sh ablation LOGS   one GPU: what each optimization gains
 #   bench/device.sh sanitize LOGS   one GPU: every algorithm under the tools of compute-sanitizer
 #   bench/device.sh counters LOGS   one GPU: hardware counters of searches that miss their goals
+#   bench/device.sh energy LOGS     one GPU: MTEPS per watt of searches, scales 20 to 28
 #   bench/device.sh multi LOGS N    N GPUs under LocalCUDACluster: scale 26, components and forests to scale 29
 #   bench/device.sh scaling LOGS N  1, 2, 4 ... N GPUs: scales 24 to 26 and a grid, then docs/scaling.md
 #
@@ -64,6 +65,10 @@ case $what in
     python3 bench/counters.py bfs:{rmat20,rmat22,uni24,grid4k} sssp:{rmat20,rmat22,uni24} --logs "$logs" \
       ${COMMIT:+--commit "$COMMIT"} 2>&1 | tee "$logs/counters.log"
     ;;
+  energy)
+    # shellcheck disable=SC2086
+    python3 bench/energy.py ${GRAPHS:-} ${COMMIT:+--commit "$COMMIT"} 2>&1 | tee "$logs/energy.log"
+    ;;
   multi)
     # With one ROOT_SEED for all numbers of ranks, bench/run.py ends if their digests differ.
     run rmat26 --ranks "$gpus" --method frontier --method sweep --root-seed "${ROOT_SEED:-$RANDOM}" --sources 8
@@ -81,7 +86,7 @@ case $what in
     cp docs/scaling* "$logs/"
     ;;
   *)
-    sed -n '2,16p' "$0" >&2
+    sed -n '2,17p' "$0" >&2
     exit 2
     ;;
 esac

@@ -35,6 +35,7 @@ and appends a record to `bench/results`. The other programs:
   kernel. (`docs/variants.md` has the choice of the loop.) `bench/counters.py`: hardware counters of a search's kernels.
   `bench/floors.py`: the least time that any algorithm needs. `bench/checkpoints.py`: what checkpoints of a search take
   and save.
+- `bench/energy.py`: the energy of searches, in MTEPS per watt of one GPU's board.
 - `bench/ablation.py`: what each optimization of the papers gains. `bench/forest_parts.py` and `bench/neighbours.py`:
   what the preparation of a forest, and compressed adjacency, would gain. `bench/edge_blocks.py`: the two sorts of edges
   into blocks.
@@ -328,6 +329,13 @@ text without a build, and of pyarrow.
 Deduplication (`bench/deduplicate.py`): the command `components` over a folder of Parquet files with pairs of string ids
 of 16 characters, without and with a folder of labels written; the whole process, its start included.
 """,
+    "energy": """
+The energy of searches (`bench/energy.py`): from random roots again and again for seconds, on Graph500's clock in the
+graph's own order, every root's result validated. MTEPS/W is the harmonic mean of the rates over the mean power of the
+loop, as in the Green Graph500, but power is that of the GPU's board alone. The list's best, 6,234 (small data) and
+6,320 (big data), counts whole systems: hosts, memory, network and power supplies too. Between two searches the GPU
+waits for the host; millions of edges per joule charge this to the searches, and *busy* is their share of the time.
+""",
     "forms": """
 The gain of the cost model, which chooses the method of each superstep by measured rates of the device
 (`bench/cost_model.py`): milliseconds of the kernel from a source, with measured rates, with the rates of one H200 as
@@ -377,6 +385,20 @@ DEDUPLICATE_COLUMNS = {
     "memory": lambda line: readable_bytes(line["peak_bytes"]),
     "commit": lambda line: line["commit"],
 }
+ENERGY_COLUMNS = {
+    "graph": lambda line: line["graph"],
+    "algorithm": lambda line: line["algorithm"],
+    "median ms": lambda line: f"{line['median_ms']:.3g}",
+    "GTEPS, harmonic mean": lambda line: f"{line['harmonic_teps'] / 1e9:.4g}",
+    "idle W": lambda line: f"{line['idle_w']:.0f}",
+    "mean W": lambda line: f"{line['watts']:.0f}",
+    "MTEPS/W": lambda line: f"{line['mteps_per_w']:,.0f}",
+    "million edges/J": lambda line: f"{line['edges_per_joule'] / 1e6:,.0f}",
+    "busy": lambda line: f"{line['busy']:.0%}",
+    "searches": lambda line: f"{line['searches']:,}",
+    "seconds": lambda line: f"{line['seconds']:.1f}",
+    "commit": lambda line: line["commit"],
+}
 FORM_COLUMNS = {
     "graph": lambda line: line["graph"],
     "algorithm": lambda line: line["algorithm"],
@@ -405,6 +427,7 @@ PARTS = (
     ("libraries", LIBRARY_COLUMNS, ("graph", "algorithm")),
     ("ingest", INGEST_COLUMNS, ("graph", "way")),
     ("deduplicate", DEDUPLICATE_COLUMNS, ("graph", "backend")),
+    ("energy", ENERGY_COLUMNS, ("graph", "algorithm")),
     ("forms", FORM_COLUMNS, ("graph", "algorithm", "part")),
     ("forest parts", PART_COLUMNS, ("graph", "part")),
     ("neighbours", NEIGHBOR_COLUMNS, ("graph", "order", "phase", "bits")),

@@ -236,7 +236,7 @@ def run_graph500(
             roots=roots,
             validated=spec.check,
         )
-        edges = _ComponentEdges(source)
+        edges = ComponentEdges(source)
         for kernel in spec.kernels:
             # Warm up: the times of searches exclude compiling and loading kernels.
             for root in roots if source.num_input_edges <= SMALL_GRAPH_EDGES else roots[:1]:
@@ -253,19 +253,24 @@ def run_graph500(
     return run
 
 
-def clocked(g: Graph, kernel: str, root: int, *, in_graph_order: bool, method: str = "auto") -> tuple[Traversed, float]:
-    """Search as Graph500's clock counts; return the result, and the seconds until its arrays are written.
+def clock_spec(g: Graph, kernel: str, root: int, *, in_graph_order: bool, method: str = "auto") -> TraversalSpec:
+    """Return the request for a search on Graph500's clock.
 
-    They are the parents as user ids, and of shortest paths the distances: levels are not translated. In the graph's own
-    order distances are those of the search, whatever their dtype and their mark of an unreached vertex.
+    Its arrays are the parents as user ids, and of shortest paths the distances: levels are not translated. In the
+    graph's own order distances are those of the search, whatever their dtype and their mark of an unreached vertex.
     """
     request = SPECS[kernel](g, as_sources(g, root), None, True, method)
-    spec = dataclasses.replace(request, distances_at_once=kernel == "sssp", in_graph_order=in_graph_order)
+    return dataclasses.replace(request, distances_at_once=kernel == "sssp", in_graph_order=in_graph_order)
+
+
+def clocked(g: Graph, kernel: str, root: int, *, in_graph_order: bool, method: str = "auto") -> tuple[Traversed, float]:
+    """Search on Graph500's clock; return the result, and the seconds until its arrays are written."""
+    spec = clock_spec(g, kernel, root, in_graph_order=in_graph_order, method=method)
     found = traverse_many(g, [spec], method)[0]
     return found, found.stats.total_s + max(found._stored.run(make_columns))
 
 
-def _search_twice(g: Graph, kernel: str, root: int, edges: _ComponentEdges, check: bool) -> tuple[Search, Search]:
+def _search_twice(g: Graph, kernel: str, root: int, edges: ComponentEdges, check: bool) -> tuple[Search, Search]:
     """Search with arrays in the order of user ids, then in the graph's own order; validate both."""
     found, seconds = clocked(g, kernel, root, in_graph_order=False)
     with found:
@@ -276,7 +281,7 @@ def _search_twice(g: Graph, kernel: str, root: int, edges: _ComponentEdges, chec
         return by_user, Search(found.stats, seconds, by_user.num_edges, validate_s)
 
 
-def _search_multi_source(g: Graph, roots: list[int], edges: _ComponentEdges, check: bool) -> MultiSourceSearch:
+def _search_multi_source(g: Graph, roots: list[int], edges: ComponentEdges, check: bool) -> MultiSourceSearch:
     # Warm up: the first result also compiles the translation to user ids.
     with bfs_together(g, roots) as warm:
         warm[0].close()
@@ -300,7 +305,7 @@ def _seconds_to_validate(result: Traversed) -> float:
     return time.perf_counter() - started
 
 
-class _ComponentEdges:
+class ComponentEdges:
     """Count the input edges of each root's component.
 
     The generator runs once for each component.

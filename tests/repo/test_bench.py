@@ -11,9 +11,11 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 
 import mgraph as mg
 from mgraph.cluster.in_process import InProcessCluster
+from mgraph.generate.spec import parse_spec
 
 BENCH = pathlib.Path(__file__).parents[2] / "bench"
 HEAD = "========= COMPUTE-SANITIZER\n"
@@ -121,6 +123,64 @@ def test_searches_are_timed_on_the_clock_of_graph500(bench, algorithm):
     for clock in found.values():
         assert 0 < clock["min_ms"] <= clock["median_ms"] <= clock["max_ms"]
         assert 0 < clock["harmonic_teps"] <= clock["teps"]
+
+
+class Nvml:
+    """NVML of a board that takes 300 W, as its samples say; its counter, if it has one, adds 0.4 J at each reading."""
+
+    class NVMLError_NotSupported(Exception):
+        pass
+
+    def __init__(self, has_counter):
+        self.has_counter = has_counter
+        self.joules = 5000.0
+
+    def nvmlDeviceGetPowerUsage(self, handle):
+        return 300_000
+
+    def nvmlDeviceGetTotalEnergyConsumption(self, handle):
+        if not self.has_counter:
+            raise self.NVMLError_NotSupported
+        self.joules += 0.4
+        return 1000 * self.joules
+
+
+def test_energy_is_that_of_the_loop_by_the_counter_or_by_samples(bench):
+    energy = bench("energy")
+    # 1,000 and 3,000 edges in 1 and 4 ms: a harmonic mean of 6/7 million edges/s, in a loop of 10 ms.
+    searches = [(1000, 1e-3), (3000, 4e-3)]
+    found = energy.figures(searches, energy.Reading(0.01, [200.0, 100.0], 3.0))
+    assert (found["searches"], found["busy"], found["teps"], found["harmonic_teps"]) == (2, 0.5, 875_000, 857_143)
+    assert (found["watts"], found["sampled_w"], found["has_counter"]) == (300.0, 150.0, True)
+    assert found["edges_per_joule"] == round(4000 / 3)
+    assert found["mteps_per_w"] == round(857_143 / 1e6 / 300, 1)
+    sampled = energy.figures([(10**9, 1e-3)], energy.Reading(0.01, [200.0, 100.0]))
+    assert (sampled["watts"], sampled["has_counter"], sampled["mteps_per_w"]) == (150.0, False, 6666.7)
+    assert sampled["edges_per_joule"] == round(1e9 / 1.5)
+
+
+@pytest.mark.parametrize("has_counter", [True, False])
+def test_searches_are_metered_and_validated(bench, has_counter):
+    energy = bench("energy")
+    board = energy.Board(Nvml(has_counter), None, sample_s=0.001)
+    source = parse_spec("rmat:6")
+    with InProcessCluster(1) as cluster, mg.rmat(6, cluster=cluster) as g:
+        for algorithm in ("bfs", "sssp"):
+            found = energy.measure(g, source, algorithm, [1, 2], board, 0.02)
+            assert found["validated"]
+            assert found["searches"] > 1
+            assert found["seconds"] >= 0.02
+            assert found["sampled_w"] == 300.0
+            assert found["watts"] == pytest.approx(0.4 / found["seconds"] if has_counter else 300.0, rel=0.05)
+
+
+def test_energy_without_a_gpu_is_refused_in_one_line(bench, monkeypatch):
+    energy = bench("energy")
+    monkeypatch.setattr(energy, "visible_gpus", list)
+    result = CliRunner().invoke(energy.main, ["rmat6"])
+    assert (result.exit_code, result.output) == (
+        1, "Error: no GPU that NVML reads: the energy of searches is measured on one\n",
+    )  # fmt: skip
 
 
 def test_rules_of_graphalytics_find_a_level_a_distance_and_components_that_differ(bench):
