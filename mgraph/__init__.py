@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from mgraph.api.from_memory import from_table as from_table
     from mgraph.api.graph import Graph as Graph
     from mgraph.api.multi_source import bfs_together as bfs_together
+    from mgraph.api.pagerank import pagerank as pagerank
     from mgraph.api.paths import shortest_path as shortest_path
     from mgraph.api.paths import shortest_paths as shortest_paths
     from mgraph.api.results import validate as validate
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from mgraph.errors import GraphClosed as GraphClosed
     from mgraph.errors import InputError as InputError
     from mgraph.errors import MgraphError as MgraphError
+    from mgraph.errors import NotConverged as NotConverged
     from mgraph.errors import RendezvousTimeout as RendezvousTimeout
     from mgraph.errors import UnknownFormat as UnknownFormat
     from mgraph.errors import UsageError as UsageError
@@ -102,10 +104,12 @@ _MODULE_OF = {
     "strongly_connected_components": "mgraph.api.strong_components",
     "minimum_spanning_forest": "mgraph.api.spanning_forest",
     "minimum_spanning_tree": "mgraph.api.spanning_forest",
+    "pagerank": "mgraph.api.pagerank",
     "validate": "mgraph.api.results",
     "MgraphError": "mgraph.errors",
     "UsageError": "mgraph.errors",
     "InputError": "mgraph.errors",
+    "NotConverged": "mgraph.errors",
     "UnknownFormat": "mgraph.errors",
     "ClusterError": "mgraph.errors",
     "RendezvousTimeout": "mgraph.errors",

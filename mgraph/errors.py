@@ -28,6 +28,10 @@ class UsageError(MgraphError, ValueError):
     exit_code = 2
 
 
+class NotConverged(UsageError):
+    """An iteration has not come to its tolerance in the iterations that it may make."""
+
+
 class InputError(MgraphError, ValueError):
     """The data is wrong: an id out of range, a weight that is not a number, a truncated file."""
 

@@ -10,9 +10,12 @@ import numpy as np
 from mgraph.algorithms.common.dtype_ladder import farthest, first_dtypes, is_whole
 from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.components.union_find import Roots
+from mgraph.algorithms.pagerank.fixed_point import ScoreSpec
+from mgraph.algorithms.pagerank.power_iteration import Scored
 from mgraph.algorithms.variant import Conditions, TraversalSpec, Variant, require_variant, select
 from mgraph.algorithms.variants import (
     COMPONENTS,
+    PAGERANK,
     PREDECESSORS,
     SPANNING_FOREST,
     STRONG_COMPONENTS,
@@ -144,6 +147,14 @@ def compute_spanning_forest(shard: Shard, comm: Communicator, trace: Trace, maxi
     variant = select(SPANNING_FOREST, Conditions.of(shard, comm))
     with trace.phase("forest"):
         return variant.name, variant.loop(shard, comm, trace, maximum)
+
+
+def compute_pagerank(shard: Shard, comm: Communicator, trace: Trace, spec: ScoreSpec) -> tuple[str, Scored]:
+    """Return the name of the variant that ran, and the scores of the owned vertices."""
+    with trace.phase("prepare"):
+        variant = require_variant(PAGERANK, shard, comm, np.dtype(np.int64))
+    with trace.phase("iterate"):
+        return variant.name, variant.loop(shard, comm, trace, spec)
 
 
 def connected(shard: Shard, positions: list[int]) -> list[int]:

@@ -23,6 +23,7 @@ from mgraph.algorithms.bfs.sweep import VARIANT as BFS_SWEEP
 from mgraph.algorithms.components.afforest import AROUND_GIANT
 from mgraph.algorithms.components.afforest import VARIANT as AFFOREST
 from mgraph.algorithms.components.hybrid import VARIANT as COMPONENTS_HYBRID
+from mgraph.algorithms.pagerank.pull import VARIANT as PAGERANK_PULL
 from mgraph.algorithms.predecessors.rows import VARIANT as PREDECESSORS_ROWS
 from mgraph.algorithms.predecessors.sweep import VARIANT as PREDECESSORS_SWEEP
 from mgraph.algorithms.spanning_forest.filter_boruvka import PERSISTENT as FOREST_PERSISTENT
@@ -63,6 +64,7 @@ PREDECESSORS = (PREDECESSORS_SWEEP, PREDECESSORS_ROWS)
 COMPONENTS = (AROUND_GIANT, COMPONENTS_HYBRID, AFFOREST)
 STRONG_COMPONENTS = (DEPTH_FIRST, COLORING)
 SPANNING_FOREST = (FOREST_PERSISTENT, FIRST_EDGES, FOREST_BORUVKA)
+PAGERANK = (PAGERANK_PULL,)
 
 TABLE: dict[str, tuple[Variant, ...]] = {
     "bfs": BFS,
@@ -73,6 +75,7 @@ TABLE: dict[str, tuple[Variant, ...]] = {
     "components": COMPONENTS,
     "strong_components": STRONG_COMPONENTS,
     "spanning_forest": SPANNING_FOREST,
+    "pagerank": PAGERANK,
 }
 
 

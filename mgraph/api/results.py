@@ -190,8 +190,8 @@ class Result(ABC):
 def validate(result: Result) -> None:
     """Check a result by rules, on the ranks that store it.
 
-    Searches are checked by the rules of the Graph500 specification (`mgraph/validation/traversal.py`), components and
-    forests by rules of their own (`mgraph/validation/components.py`, `mgraph/validation/spanning_forest.py`).
+    Searches are checked by the rules of the Graph500 specification (`mgraph/validation/traversal.py`), components,
+    forests and PageRank by rules of their own, in files of `mgraph/validation`.
 
     Raises
     ------

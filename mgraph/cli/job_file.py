@@ -18,6 +18,7 @@ from mgraph.cli.answer import Algorithm, Options, order_option
 from mgraph.cli.components import COMPONENTS, components
 from mgraph.cli.msf import MSF, msf
 from mgraph.cli.options import BUILD_OPTIONS, cluster_options, input_options, layout_option
+from mgraph.cli.pagerank import PAGERANK, pagerank
 from mgraph.cli.plan import Bytes
 from mgraph.cli.strong_components import STRONG_COMPONENTS, strong_components
 from mgraph.cli.traverse import BFS, SSSP, bfs, sssp
@@ -29,6 +30,7 @@ ALGORITHMS: dict[str, tuple[click.Command, Algorithm]] = {
     "components": (components, COMPONENTS),
     "strong-components": (strong_components, STRONG_COMPONENTS),
     "msf": (msf, MSF),
+    "pagerank": (pagerank, PAGERANK),
 }
 # Tables of the whole job -> the parameters that they have, of the command below.
 TABLES = {

@@ -30,6 +30,7 @@ COMMANDS = {
     "path": ("path", "Find a shortest path between two vertices."),
     "components": ("components", "Find connected components."),
     "strong-components": ("strong_components", "Find strongly connected components."),
+    "pagerank": ("pagerank", "Find the PageRank of every vertex."),
     "degrees": ("degrees", "Count the arcs of every vertex."),
     "closeness": ("closeness", "Find how near each vertex is to all others."),
     "diameter": ("diameter", "Find how far the two vertices farthest apart are from each other."),
@@ -194,7 +195,7 @@ def _discard(stream: TextIO) -> None:
 @click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(mgraph.__version__, prog_name="mgraph")
 def main() -> None:
-    """Search graphs on GPUs or CPUs: BFS, shortest paths, components, spanning forests.
+    """Search graphs on GPUs or CPUs: BFS, shortest paths, components, spanning forests, PageRank.
 
     Exit codes: 0 done, 2 usage, 3 bad input, 4 cluster lost, or doctor found a problem, 5 would not fit in
     memory, 6 validation failed, 130 interrupted, 141 the reader of the output closed it, 143 terminated.

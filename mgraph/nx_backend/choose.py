@@ -113,10 +113,12 @@ def _computed(value: Any) -> str | None:
 REFUSALS: dict[str, Callable[[Any], str | None]] = {
     "algorithm": lambda value: None if value == "kruskal" else f"algorithm {value!r}: mgraph repeats Kruskal's choices",
     "cutoff": _not_a_limit,
+    "dangling": lambda value: None if value is None else "dangling nodes have vertices of their own",
     "data": lambda value: None if isinstance(value, bool) else "data is neither True nor False",
     "depth_limit": _not_a_limit,
     "e": lambda value: None if value is None else "the eccentricities are given: nothing is left to search",
     "method": lambda value: None if value == "dijkstra" else f"method {value!r}: mgraph has no negative weights",
+    "nstart": lambda value: None if value is None else "the iteration has a start of its own",
     "sort_neighbors": lambda value: None if value is None else "a function sorts the neighbors",
     "sp": lambda value: None if value is None else "the lengths of paths are given: nothing is left to search",
     "usebounds": lambda value: "with bounds NetworkX needs few searches" if value else None,

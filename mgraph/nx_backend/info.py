@@ -19,6 +19,8 @@ ECCENTRICITIES = (
 )
 CENTRALITIES = f"{LENGTHS} Sums are rounded once, by weights, and may differ from NetworkX's in the last bits."
 
+RANKS = "Loops, parallel edges, `nstart` and `dangling` are NetworkX's. Sums are exact, and results always equal."
+
 # What each function adds to NetworkX's own documentation.
 NOTES = {
     "all_pairs_dijkstra": LENGTHS,
@@ -57,6 +59,7 @@ NOTES = {
     "number_connected_components": "",
     "number_strongly_connected_components": "",
     "number_weakly_connected_components": "",
+    "pagerank": RANKS,
     "periphery": ECCENTRICITIES,
     "radius": ECCENTRICITIES,
     "shortest_path": f"{LENGTHS} {BOTH_ENDS}",

@@ -12,13 +12,24 @@ from mgraph.nx_backend import (
     dijkstra,
     distances,
     generic_paths,
+    link_analysis,
     spanning_trees,
     unweighted_paths,
 )
 from mgraph.nx_backend.choose import Chooser
 from mgraph.nx_backend.convert import convert_from_nx, convert_to_nx
 
-MODULES = (breadth_first, centrality, components, dijkstra, distances, generic_paths, spanning_trees, unweighted_paths)
+MODULES = (
+    breadth_first,
+    centrality,
+    components,
+    dijkstra,
+    distances,
+    generic_paths,
+    link_analysis,
+    spanning_trees,
+    unweighted_paths,
+)
 
 # By the names under which NetworkX dispatches them.
 FUNCTIONS: dict[str, Callable] = {name: getattr(module, name) for module in MODULES for name in module.__all__}

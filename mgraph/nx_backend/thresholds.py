@@ -77,6 +77,8 @@ _SPANNING = {
     "minimum_spanning_tree": (1 << 15, 1 << 14),
 }
 
+_RANKS = {"pagerank": (1 << 16, 1 << 13)}
+
 LEAST_ARCS: dict[str, tuple[int | None, int | None]] = {
     **_TREES_OF_HOPS,
     **_PATHS_OF_HOPS,
@@ -86,4 +88,5 @@ LEAST_ARCS: dict[str, tuple[int | None, int | None]] = {
     **_DIJKSTRA,
     **_FROM_ALL,
     **_SPANNING,
+    **_RANKS,
 }

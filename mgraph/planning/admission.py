@@ -7,12 +7,11 @@ case is refused before that.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from mgraph.algorithms.variant import Conditions, GraphSizes, select
-from mgraph.algorithms.variants import SPANNING_FOREST
+from mgraph.algorithms.variant import Conditions, GraphSizes, Variant, select
 from mgraph.backends.host_memory import FreeMemory
 from mgraph.comm.base import Communicator
 from mgraph.edges import EdgeSizes, EdgeSource, EdgeTable
@@ -112,15 +111,15 @@ def _is_generated(source: EdgeSizes) -> bool:
     return isinstance(source, (Rmat, Uniform, FixedOutDegree, Grid, Ssca2))
 
 
-def refuse_forest_without_room(shard: Shard, comm: Communicator) -> None:
-    """Raise WouldNotFit on every rank if a spanning forest does not fit beside the graph on one."""
+def refuse_without_room(what: str, rows: Sequence[Variant], shard: Shard, comm: Communicator) -> None:
+    """Raise WouldNotFit on every rank if the variant that would run does not fit beside the graph on one."""
     info = shard.info
-    weights = np.dtype(info.weight_dtype), info.max_weight
-    forest = select(SPANNING_FOREST, Conditions.of(shard, comm))
+    weights = None if info.weight_dtype is None else np.dtype(info.weight_dtype), info.max_weight
+    variant = select(rows, Conditions.of(shard, comm))
 
     def needed(num_ranks: int) -> int:
         partition = dataclasses.replace(shard.partition, num_ranks=num_ranks)
-        return forest.bytes(GraphSizes(info.num_vertices, info.num_edges, info.directed, partition, *weights))
+        return variant.bytes(GraphSizes(info.num_vertices, info.num_edges, info.directed, partition, *weights))
 
     if needed(comm.size) < shard.backend.limits.tried_bytes:
         return
@@ -131,7 +130,7 @@ def refuse_forest_without_room(shard: Shard, comm: Communicator) -> None:
     fitting = (r for r in range(comm.size, MAX_PLANNED) if graph * comm.size // r + needed(r) <= free + graph)
     enough = next(fitting, None)
     raise WouldNotFit(
-        f"a spanning forest takes {readable_bytes(needed(comm.size))} beside the graph on each rank, and "
+        f"{what} takes {readable_bytes(needed(comm.size))} beside the graph on each rank, and "
         f"{readable_bytes(free)} is free: use {f'{enough} ranks with as much' if enough else 'ranks with more memory'}"
         f", or fewer edges{limit_suffix(shard.backend, comm)}"
     )

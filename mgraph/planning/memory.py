@@ -14,7 +14,7 @@ import numpy as np
 
 from mgraph.algorithms.derived import EDGE_BLOCKS, WEIGHT_SORTED_ROWS
 from mgraph.algorithms.variant import Conditions, GraphSizes, Variant, select
-from mgraph.algorithms.variants import BFS, COMPONENTS, SPANNING_FOREST, SSSP, STRONG_COMPONENTS
+from mgraph.algorithms.variants import BFS, COMPONENTS, PAGERANK, SPANNING_FOREST, SSSP, STRONG_COMPONENTS
 from mgraph.backends.base import LIMITS, Limits
 from mgraph.backends.cpu import CpuBackend
 from mgraph.backends.host_memory import FreeMemory
@@ -54,10 +54,12 @@ BLOCKS = "edge blocks for sweeps"
 BY_WEIGHT = "weight-sorted rows for sssp"
 CHECKED = "while components are validated"
 SPANNED = "while a forest is validated"
+SCORED = "while scores are found"
 EXTRAS = {
     BLOCKS: "edge blocks, if a sweep is requested",
     BY_WEIGHT: "weight-sorted rows, if there is room for them",
     CHECKED: "validation, if it is requested",
+    SCORED: "PageRank",
 }
 # The largest number of ranks that a plan considers.
 MAX_PLANNED = 1 << 16
@@ -261,6 +263,7 @@ def _parts_of_rows(sizes: GraphSizes, limits: Limits, peer_memory: bool) -> dict
     # Beside the result.
     parts[CHECKED] = 8 * sizes.users + labels_check_bytes(partition, sizes.num_vertices)
     parts["while components run"] = select(COMPONENTS, conditions).bytes(sizes)
+    parts[SCORED] = select(PAGERANK, conditions).bytes(sizes)
     if sizes.directed:
         parts[CHECKED] = max(parts[CHECKED], 8 * sizes.users + strong_check_bytes(partition, sizes.num_vertices))
         parts["while strong components run"] = select(STRONG_COMPONENTS, conditions).bytes(sizes)

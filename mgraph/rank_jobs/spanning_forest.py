@@ -10,8 +10,9 @@ import numpy as np
 from mgraph.algorithms import run_variant
 from mgraph.algorithms.common.exact_sum import exact_sum
 from mgraph.algorithms.common.traversal import Trace
+from mgraph.algorithms.variants import SPANNING_FOREST
 from mgraph.cluster.base import Rank
-from mgraph.planning.admission import refuse_check_without_room, refuse_forest_without_room
+from mgraph.planning.admission import refuse_check_without_room, refuse_without_room
 from mgraph.rank_jobs.results import StoredColumns
 from mgraph.shard.shard import Shard
 from mgraph.shard.user_ids import edges_of_users
@@ -29,7 +30,7 @@ class StoredForest(StoredColumns):
 def compute_spanning_forest(rank: Rank, graph: str, key: str, maximum: bool) -> dict[str, Any]:
     """Find a spanning forest; store its edges as `key` and return this rank's stats."""
     shard: Shard = rank.objects[graph].for_call(rank.comm)
-    refuse_forest_without_room(shard, rank.comm)
+    refuse_without_room("a spanning forest", SPANNING_FOREST, shard, rank.comm)
     comm = rank.comm
     trace = Trace(rank.backend, rank.comm)
     variant, arcs = run_variant.compute_spanning_forest(shard, comm, trace, maximum)

@@ -11,6 +11,7 @@ from edge_checks import as_source
 
 from mgraph.api.components import connected_components
 from mgraph.api.graph import Graph
+from mgraph.api.pagerank import pagerank
 from mgraph.api.results import validate
 from mgraph.api.spanning_forest import minimum_spanning_forest
 from mgraph.api.strong_components import strongly_connected_components
@@ -30,6 +31,7 @@ from mgraph.io.memory import edges_table, id_options
 from mgraph.planning.admission import least_bytes
 from mgraph.planning.memory import BUILT, expected_edges, plan_graph
 from mgraph.validation.components import labels_check_bytes
+from mgraph.validation.pagerank import scores_check_bytes
 from mgraph.validation.spanning_forest import forest_check_bytes
 from mgraph.validation.strong_components import strong_check_bytes
 
@@ -186,6 +188,20 @@ def test_validation_of_strong_components_that_would_not_fit_is_refused(monkeypat
         monkeypatch.setattr(CpuBackend, "free_bytes", lambda self: needed - 1)
         with pytest.raises(WouldNotFit, match="to validate strong components takes"):
             validate(found)
+
+
+def test_pagerank_that_would_not_fit_is_refused(monkeypatch):
+    monkeypatch.setattr(CpuBackend, "limits", dataclasses.replace(LIMITS["cpu"], tried_bytes=0))
+    with InProcessCluster(2) as cluster, Graph.from_source(Rmat(9), cluster=cluster) as g:
+        with pagerank(g) as found:
+            needed = scores_check_bytes(cluster._objects[0][g._key].partition, g.num_vertices)
+            monkeypatch.setattr(CpuBackend, "free_bytes", lambda self: needed)
+            validate(found)
+            monkeypatch.setattr(CpuBackend, "free_bytes", lambda self: needed - 1)
+            with pytest.raises(WouldNotFit, match="to validate PageRank takes"):
+                validate(found)
+        with pytest.raises(WouldNotFit, match=r"PageRank takes .* beside the graph on each rank, and .* is free: use"):
+            pagerank(g)
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from mgraph.algorithms.spanning_forest.kernels import EDGE_MASK
 from mgraph.algorithms.sssp import persistent_multi_gpu as sssp_multi_gpu
 from mgraph.algorithms.variant import GraphSizes
 from mgraph.api.graph import Graph
+from mgraph.api.pagerank import pagerank
 from mgraph.api.spanning_forest import minimum_spanning_forest
 from mgraph.api.strong_components import strongly_connected_components
 from mgraph.api.traversal import bfs, sssp
@@ -194,6 +195,20 @@ def test_strong_components_use_at_most_the_planned_memory(source, num_ranks):
         tracemalloc.stop()
     # Buffers of a thread have a size of their own.
     assert 0.4 * planned < taken < planned + (1 << 18)
+
+
+@pytest.mark.parametrize("num_ranks", [1, 3])
+def test_pagerank_uses_at_most_the_planned_memory(num_ranks):
+    source = FixedOutDegree(20_000, 2)
+    planned = plan_graph(source, num_ranks, "cpu", 1 << 30).parts["while scores are found"]
+    with InProcessCluster(num_ranks) as cluster, Graph.from_source(source, cluster=cluster) as g:
+        pagerank(g).close()
+        tracemalloc.start()
+        pagerank(g, personalization=np.ones(g.num_vertices), weighted=g.info.weight_dtype is not None).close()
+        taken = tracemalloc.get_traced_memory()[1] / num_ranks
+        tracemalloc.stop()
+    # The request itself is an array of all vertices.
+    assert 0.4 * planned < taken < planned + (1 << 20)
 
 
 @pytest.mark.parametrize("weights", ["int", "float64", None])

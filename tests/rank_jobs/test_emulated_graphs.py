@@ -21,6 +21,9 @@ from mgraph.algorithms.bfs.sweep import bfs_sweep
 from mgraph.algorithms.common.traversal import Trace
 from mgraph.algorithms.components.afforest import find_components
 from mgraph.algorithms.components.labels import labels_of_users
+from mgraph.algorithms.pagerank.fixed_point import ONE, ScoreSpec
+from mgraph.algorithms.pagerank.pull import score_by_pull
+from mgraph.algorithms.pagerank.results import scores_of_users
 from mgraph.algorithms.predecessors.rows import find_predecessors
 from mgraph.algorithms.predecessors.sweep import find_predecessors_by_sweep
 from mgraph.algorithms.spanning_forest.filter_boruvka import msf
@@ -38,6 +41,7 @@ from mgraph.shard.in_rows import require_in_rows
 from mgraph.shard.user_ids import edges_of_users
 from mgraph.types import LEVEL
 from mgraph.validation.components import validate_labels
+from mgraph.validation.pagerank import validate_scores
 from mgraph.validation.spanning_forest import validate_forest
 from mgraph.validation.strong_components import validate_strong_labels
 
@@ -151,6 +155,34 @@ def test_strong_components_equal_the_oracle(case):
         results = run_on_ranks(strong_components_program, [None] * num_ranks, case, order, num_ranks)
         wanted = oracles.strong_components(case)
         np.testing.assert_array_equal(np.concatenate([labels for labels, _ in results]), wanted)
+        assert [wrong for _, wrong in results] == [[]] * num_ranks
+
+
+def pagerank_program(_, comm, case, order, spec, seed):
+    """Return the scores of a rank's user ids, and the violations of the rules."""
+    backend = EmulatedBackend(seed=100 * seed + comm.rank, block=32, blocks=3)
+    shard = build(CaseEdges(case), backend, comm, order=order)
+    require_in_rows(shard, comm)
+    found = score_by_pull(shard, comm, Trace(backend, comm), spec)
+    scores = scores_of_users(shard, comm, found)
+    return backend.to_host(scores), validate_scores(shard, comm, scores, spec, found.change)
+
+
+@pytest.mark.covering(every=3)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_pagerank_equals_the_oracle(case):
+    n = case.num_vertices
+    some = {"users": np.array([0, n - 1]), "shares": np.array([ONE // 3, ONE // 3 * 2])} if n > 1 else {}
+    shares = [0] * n
+    for user, share in zip(*some.values(), strict=True) if some else ():
+        shares[user] = int(share)
+    how = (1, "natural", True, {}), (2, "degree", False, some), (3, "natural", True, some), (3, "degree", False, {})
+    for num_ranks, order, weighted, named in how:
+        spec = ScoreSpec(int(0.85 * ONE), None, 3, weighted and case.weights is not None, **named)
+        results = run_on_ranks(pagerank_program, [None] * num_ranks, case, order, spec, num_ranks)
+        wanted = oracles.pagerank(case, 0.85, 3, shares if named else None, weighted=weighted)
+        found = np.concatenate([scores for scores, _ in results])
+        np.testing.assert_array_equal(found, [score / ONE for score in wanted])
         assert [wrong for _, wrong in results] == [[]] * num_ranks
 
 

@@ -45,7 +45,8 @@ FOREIGN = {
 NAMES_OF_COMMANDS = {
     f"mgraph {name}"
     for name in (
-        *("bfs", "sssp", "path", "components", "strong-components", "degrees", "diameter", "closeness", "msf"),
+        *("bfs", "sssp", "path", "components", "strong-components", "pagerank", "degrees", "diameter"),
+        *("closeness", "msf"),
         *("convert", "save", "generate", "info"),
     )
 }

@@ -219,6 +219,43 @@ def _reached(start: int, neighbours: list[list[int]]) -> set[int]:
     return reached
 
 
+def pagerank(
+    graph: Graph, damping: float, iterations: int, shares: Sequence[int] | None = None, *, weighted: bool = True
+) -> list[int]:
+    """Return scores after so many iterations in units of 2^-62; `shares` of the rest, in such units, by vertex.
+
+    A vertex gives damping * its score in parts: without weights equal integers, else parts of a float for each weight.
+    """
+    n = graph.num_vertices
+    one = 1 << 62
+    rows = rows_of(arcs_of(graph, weighted=weighted), n)
+    weighted = weighted and graph.weights is not None
+    totals = [_total([float(w) for _, w in row]) if weighted else len(row) for row in rows]
+    scores = [one // n] * n
+    for _ in range(iterations):
+        received = [0] * n
+        for u, row in enumerate(rows):
+            passed = int(damping * one) * scores[u] >> 62
+            for v, w in row if totals[u] else []:
+                received[v] += int(passed / totals[u] * float(w)) if weighted else passed // totals[u]
+        rest = max(one - sum(received), 0)
+        scores = [received[v] + (rest // n if shares is None else shares[v] * rest >> 62) for v in range(n)]
+    return scores
+
+
+def _total(weights: list[float]) -> float:
+    """Return the sum of weights, each a share of the greatest in units of 2^-62."""
+    greatest = max(weights, default=0.0)
+    if not greatest:
+        return 0.0
+    whole = part = 0
+    for weight in weights:
+        share = weight / greatest * 2.0**30
+        whole += int(share)
+        part += int((share - int(share)) * 2.0**32)
+    return greatest * (whole * 2.0**-30 + part * 2.0**-62)
+
+
 def kruskal(graph: Graph, position: np.ndarray, *, maximum: bool = False) -> dict[tuple[int, int], Any]:
     """Return {(u, v): weight} with u < v of the lightest spanning forest, or the heaviest, of an undirected graph.
 
