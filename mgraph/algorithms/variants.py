@@ -24,6 +24,7 @@ from mgraph.algorithms.components.afforest import AROUND_GIANT
 from mgraph.algorithms.components.afforest import VARIANT as AFFOREST
 from mgraph.algorithms.components.hybrid import VARIANT as COMPONENTS_HYBRID
 from mgraph.algorithms.pagerank.pull import VARIANT as PAGERANK_PULL
+from mgraph.algorithms.pagerank.sweep import VARIANT as PAGERANK_SWEEP
 from mgraph.algorithms.predecessors.rows import VARIANT as PREDECESSORS_ROWS
 from mgraph.algorithms.predecessors.sweep import VARIANT as PREDECESSORS_SWEEP
 from mgraph.algorithms.spanning_forest.filter_boruvka import PERSISTENT as FOREST_PERSISTENT
@@ -64,7 +65,7 @@ PREDECESSORS = (PREDECESSORS_SWEEP, PREDECESSORS_ROWS)
 COMPONENTS = (AROUND_GIANT, COMPONENTS_HYBRID, AFFOREST)
 STRONG_COMPONENTS = (DEPTH_FIRST, COLORING)
 SPANNING_FOREST = (FOREST_PERSISTENT, FIRST_EDGES, FOREST_BORUVKA)
-PAGERANK = (PAGERANK_PULL,)
+PAGERANK = (PAGERANK_SWEEP, PAGERANK_PULL)
 
 TABLE: dict[str, tuple[Variant, ...]] = {
     "bfs": BFS,

@@ -49,6 +49,7 @@ class PageRank(Result):
         return (self.scores,)
 
     def _violations(self) -> Sequence[Violation]:
+        self.graph._require_rows("validation of PageRank")
         return self._stored.run(check_scores, self.graph._key, self._spec, self._change)[0]
 
     def __repr__(self) -> str:
@@ -106,7 +107,7 @@ def pagerank(
     Notes
     -----
     As in NetworkX. Numbers are integers in units of 2^-62, and sums of them are exact. On the first call on a directed
-    graph the in-rows are derived, as large as the rows. Docs: pagerank.md.
+    graph with rows the in-rows are derived, as large as the rows. Docs: pagerank.md.
 
     Examples
     --------

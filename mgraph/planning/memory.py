@@ -282,7 +282,10 @@ def _parts_of_blocks(sizes: GraphSizes, limits: Limits, peer_memory: bool) -> di
     keys = key_layout(blocks, partition.num_states, range(partition.stride), sizes.edges)
     build = plan_compact(_build_sizes(sizes, sizes.edges), partition, keys, limits, chunks, sizes.state)
     parts = {"graph": build.shard_bytes, BUILT: build.peak_bytes}
-    return parts | _search_parts(sizes, Conditions.planned(sizes, limits, "compact", peer_memory=peer_memory))
+    conditions = Conditions.planned(sizes, limits, "compact", peer_memory=peer_memory)
+    parts |= _search_parts(sizes, conditions)
+    parts[SCORED] = select(PAGERANK, conditions).bytes(sizes)
+    return parts
 
 
 _PARTS = {"rows": _parts_of_rows, "compact": _parts_of_blocks}

@@ -57,11 +57,14 @@ def pull_scores(lo, hi, indptr, num_rows, targets, weights, given, received, cou
     while arc < hi:
         end = min(indptr[row + 1], hi)
         part = np.int64(0)
-        for i in range(arc, end):
+        for k in range(arc, end):
+            # An unsigned index is not tested for a negative one: half the time.
+            i = np.uint64(k)
+            source = np.uint64(targets[i])
             if weights is None:
-                part += np.int64(given[targets[i]])
+                part += np.int64(given[source])
             else:
-                part += np.int64(given[targets[i]] * np.float64(weights[i]))
+                part += np.int64(given[source] * np.float64(weights[i]))
         if indptr[row] >= lo and indptr[row + 1] <= hi:
             received[row] += part
         else:

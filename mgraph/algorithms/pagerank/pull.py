@@ -48,7 +48,7 @@ def _totals(shard: Shard, comm: Communicator) -> Array:
 
 VARIANT = Variant(
     "pagerank.pull",
-    when="on any ranks",
+    when="on rows, on any ranks",
     applies=lambda conditions: conditions.layout == "rows",
     needs=(IN_ROWS,),
     bytes=iteration_bytes,

@@ -1,0 +1,135 @@
+"""Times of PageRank beside SciPy, NetworkX and igraph on the same cores, in one run.
+
+    pip install igraph
+    python bench/pagerank.py rmat:15 fixed:32768:8
+    python bench/pagerank.py rmat:22 rmat:24 rmat:26 rmat:28 --backend cuda --alone
+
+A call begins with the library's own graph in memory, whose weights are left out, and ends when all scores are an array
+or what the library returns in its place; of mgraph the time of the iterations alone is printed too. Ten iterations are
+made by mgraph and by SciPy's product of a matrix and a vector; then each library iterates until all scores together
+change by less than 1e-9 (igraph: as far as it does). Every result is compared with mgraph's validated one, within 1e-8
+in all: a difference ends the run. (NetworKit is left out: it defines scores of isolated vertices otherwise.) Times are
+the least of --repeats, one after another. The table is that of docs/pagerank.md.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import click
+import numpy as np
+
+import mgraph as mg
+
+DAMPING = 0.85
+ITERATIONS = 10
+CHANGE = 1e-9
+DIFFERENCE = 1e-8
+
+
+def least(repeats: int, call: Callable[[], Any]) -> tuple[float, Any]:
+    """Return the least milliseconds of some calls, and the last result."""
+    times = []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        found = call()
+        times.append(1e3 * (time.perf_counter() - began))
+    return min(times), found
+
+
+def iterated(g: mg.Graph, **how: Any) -> tuple[np.ndarray, float]:
+    """Return mgraph's scores, and the milliseconds of its iterations."""
+    with mg.pagerank(g, DAMPING, weighted=False, **how) as found:
+        return found.scores.to_numpy(), 1e3 * found.stats.seconds["iterate"]
+
+
+def by_scipy(g: mg.Graph) -> Callable[[], np.ndarray]:
+    """Return the iterations by a matrix of SciPy."""
+    import scipy.sparse
+
+    n = g.num_vertices
+    sources, targets, *_ = g.edges.to_numpy()
+    ends = sources, targets
+    if not g.info.directed:
+        ends = np.concatenate(ends), np.concatenate(ends[::-1])
+    degrees = np.bincount(ends[0], minlength=n)
+    matrix = scipy.sparse.csr_array((1 / degrees[ends[0]], ends[::-1]), shape=(n, n))
+    is_dangling = degrees == 0
+
+    def iterate() -> np.ndarray:
+        scores = np.full(n, 1 / n)
+        for _ in range(ITERATIONS):
+            scores = DAMPING * (matrix @ scores + scores[is_dangling].sum() / n) + (1 - DAMPING) / n
+        return scores
+
+    return iterate
+
+
+def others(g: mg.Graph) -> Iterator[tuple[str, Callable[[], np.ndarray]]]:
+    """Yield libraries with calls that iterate to the end."""
+    import igraph
+    import networkx as nx
+
+    n = g.num_vertices
+    directed = g.info.directed
+    sources, targets, *_ = g.edges.to_numpy()
+    graph = (nx.DiGraph if directed else nx.Graph)()
+    graph.add_nodes_from(range(n))
+    graph.add_edges_from(zip(sources.tolist(), targets.tolist(), strict=True))
+    yield (
+        "NetworkX",
+        lambda: np.array([*nx.pagerank(graph, DAMPING, tol=CHANGE / n, max_iter=1000, backend="networkx").values()]),
+    )
+    of_igraph = igraph.Graph(n=n, edges=np.column_stack((sources, targets)), directed=directed)
+    yield "igraph", lambda: np.array(of_igraph.pagerank(damping=DAMPING))
+
+
+def compare(name: str, found: np.ndarray, right: np.ndarray) -> None:
+    """End the run if scores differ."""
+    away = float(np.abs(found - right).sum())
+    if not away < DIFFERENCE:
+        raise SystemExit(f"{name}: scores differ by {away:.3g} in all")
+
+
+def ten(g: mg.Graph, repeats: int) -> tuple[list[str], np.ndarray]:
+    """Return the cells of ten iterations of mgraph, and their scores."""
+    runs = [least(1, lambda: iterated(g, tolerance=None, max_iterations=ITERATIONS)) for _ in range(repeats)]
+    iterating = min(milliseconds for _, (_, milliseconds) in runs)
+    rate = ITERATIONS * g.info.num_arcs / iterating / 1e6
+    return [f"{min(one for one, _ in runs):.4g}", f"{iterating:.4g}", f"{rate:.3g}"], runs[0][1][0]
+
+
+@click.command(help=__doc__)
+@click.argument("graphs", nargs=-1, required=True)
+@click.option("--backend", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True)
+@click.option("--workers", "num_ranks", type=click.IntRange(1), default=1, show_default=True)
+@click.option("--layout", type=click.Choice(["rows", "compact"]), default="rows", show_default=True)
+@click.option("--alone", is_flag=True, help="Ten iterations of mgraph alone.")
+@click.option("--repeats", type=click.IntRange(1), default=3, show_default=True)
+def main(graphs: tuple[str, ...], backend: str, num_ranks: int, layout: Any, alone: bool, repeats: int) -> None:
+    click.echo("| graph | arcs | ten: mgraph ms | of these iterating | G arcs/s | SciPy ms | to the end: mgraph ms |")
+    for name in graphs:
+        cluster = mg.connect(num_ranks=num_ranks, backend=backend)
+        with cluster, mg.read(name, cluster=cluster, layout=layout) as g:
+            iterated(g, tolerance=None, max_iterations=1)  # compiles
+            cells, fixed = ten(g, repeats)
+            until = {"tolerance": CHANGE / g.num_vertices, "max_iterations": 1000}
+            if not alone:
+                milliseconds, scores = least(repeats, by_scipy(g))
+                compare("SciPy", scores, fixed)
+                with mg.pagerank(g, DAMPING, weighted=False, **until) as checked:
+                    mg.validate(checked)
+                cells.append(f"{milliseconds:.4g}")
+                milliseconds, (right, _) = least(repeats, lambda g=g, until=until: iterated(g, **until))
+                cells.append(f"{milliseconds:.4g}")
+            for library, call in () if alone else others(g):
+                milliseconds, scores = least(repeats, call)
+                compare(library, scores, right)
+                cells.append(f"{library} {milliseconds:.4g}")
+            click.echo(f"| {name} | {g.info.num_arcs:,} | {' | '.join(cells)} |")
+
+
+if __name__ == "__main__":
+    main()
