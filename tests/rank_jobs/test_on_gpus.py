@@ -12,6 +12,7 @@ from component_checks import check_components, check_strong_components, planted_
 from edges_back import assert_edges
 from forest_checks import FORESTS
 from forest_checks import check as check_forest
+from pagerank_checks import check_pagerank
 from traversal_checks import check_both_orders, check_traversal
 from user_graphs import GRAPHS, METHODS, SEARCHES, STARTABLE, graph_of
 
@@ -78,6 +79,13 @@ def test_components_on_gpus_equal_the_oracle(cluster, case, order):
 @pytest.mark.parametrize("case", [*GRAPHS, *PLANTED], ids=lambda case: case.name)
 def test_strong_components_on_gpus_equal_the_oracle(cluster, case, order):
     check_strong_components(case, cluster, order)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("order", ["degree", "natural"])
+@pytest.mark.parametrize("case", STARTABLE, ids=lambda case: case.name)
+def test_pagerank_on_gpus_equals_the_oracle(cluster, case, order):
+    check_pagerank(case, cluster, order)
 
 
 @pytest.mark.gpu

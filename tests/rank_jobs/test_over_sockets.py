@@ -6,6 +6,7 @@ import pytest
 from component_checks import check_components, check_strong_components
 from forest_checks import FORESTS
 from forest_checks import check as check_forest
+from pagerank_checks import check_pagerank
 from socket_cluster import SocketCluster
 from traversal_checks import check_traversal
 from user_graphs import GRAPHS, METHODS, SEARCHES, STARTABLE, graph_of
@@ -50,6 +51,11 @@ def test_components_over_sockets_equal_the_oracles(cluster, case):
 @pytest.mark.parametrize("case", GRAPHS, ids=lambda case: case.name)
 def test_strong_components_over_sockets_equal_the_oracle(cluster, case):
     check_strong_components(case, cluster, "degree")
+
+
+@pytest.mark.ci
+def test_pagerank_over_sockets_equals_the_oracle(cluster):
+    check_pagerank(STARTABLE[-1], cluster, "degree")
 
 
 @pytest.mark.ci

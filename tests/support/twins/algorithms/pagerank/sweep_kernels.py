@@ -5,20 +5,17 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 from twins.case import Case, Unwritten
-from twins.drawing import seeds, some, widths
+from twins.drawing import seeds, some
 from twins.sweeps import SEGMENT_BITS, units
 
 from mgraph.algorithms.pagerank.fixed_point import ONE
-
-weight_types = widths(np.dtype(np.float32), np.dtype(np.uint8))
 
 
 def _edges(draw: st.DrawFn) -> tuple[np.random.Generator, int, dict]:
     """Return a generator, the number of states, and the arguments of edges with weights."""
     random, half, args = units(draw, num_segments=3)
-    weights = random.integers(0, 5, len(args["words"])).astype(draw(weight_types))
-    if weights.dtype.kind == "f":
-        weights *= np.where(some(random, len(weights), 0.5), np.float32(-0.0), np.float32(0.3))
+    weights = random.integers(0, 5, len(args["words"])).astype(np.float32)
+    weights *= np.where(some(random, len(weights), 0.5), np.float32(-0.0), np.float32(0.3))
     shape = {"weights": weights, "segment_bits": SEGMENT_BITS, "both_ways": draw(st.integers(0, 1))}
     return random, 2 * half, {**args, **shape}
 

@@ -1,0 +1,39 @@
+"""Check scores of vertices on a cluster: weighted or not, for all vertices or some, on rows and edge blocks."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import oracles
+from user_graphs import graph_of
+
+import mgraph as mg
+from mgraph.algorithms.pagerank.fixed_point import ONE
+
+ITERATIONS = 4
+
+
+def check_pagerank(case, cluster, order):
+    """Compare scores with the oracle's, to the bit, and validate those over rows."""
+    some = {v: 1 + v % 3 for v in range(0, case.num_vertices, 2)}
+    for layout in ("rows", "compact"):
+        with graph_of(case, cluster, order, layout=layout) as g:
+            for weighted, named in ((True, False), (False, False), (True, True)):
+                how = {"personalization": some} if named else {}
+                with mg.pagerank(g, weighted=weighted, tolerance=None, max_iterations=ITERATIONS, **how) as found:
+                    right = _right(case, weighted, tuple(some.items()) if named else None)
+                    np.testing.assert_array_equal(found.scores.to_numpy(), right, strict=True)
+                    assert found.stats.variant == f"pagerank.{'pull' if layout == 'rows' else 'sweep'}"
+                    if layout == "rows":
+                        mg.validate(found)
+
+
+@functools.lru_cache(maxsize=8)
+def _right(case, weighted, some):
+    shares = None
+    if some is not None:
+        total = sum(value for _, value in some)
+        shares = [int(dict(some).get(v, 0) / total * ONE) for v in range(case.num_vertices)]
+    scores = oracles.pagerank(case, 0.85, ITERATIONS, shares, weighted=weighted)
+    return np.array([score / ONE for score in scores])
