@@ -15,11 +15,14 @@ __device__ inline i64 along(dist_t given, const weight_t* weights, i64 arc) {
 // Add a part of each lane to sums[key], with one atomic for each run of lanes with equal keys; none
 // for key -1. By a whole converged warp.
 __device__ inline void add_by_key(i64* sums, i64 key, i64 part) {
+  int lane = lane_index();
+  i64 previous = __shfl_up_sync(0xFFFFFFFFu, key, 1);
+  u32 heads = __ballot_sync(0xFFFFFFFFu, lane == 0 || previous != key);
+  // How many lanes of its run are before this one.
+  int before = lane - (31 - __clz((int)(heads & ((2u << lane) - 1))));
   for (int d = 1; d < 32; d <<= 1) {
-    i64 before = __shfl_up_sync(0xFFFFFFFFu, part, d);
-    i64 its_key = __shfl_up_sync(0xFFFFFFFFu, key, d);
-    if (lane_index() >= d && its_key == key) part += before;
+    i64 other = __shfl_up_sync(0xFFFFFFFFu, part, d);
+    if (d <= before) part += other;
   }
-  i64 next = __shfl_down_sync(0xFFFFFFFFu, key, 1);
-  if (key >= 0 && (lane_index() == 31 || next != key)) atomic_add(&sums[key], part);
+  if (key >= 0 && (lane == 31 || heads >> (lane + 1) & 1)) atomic_add(&sums[key], part);
 }
