@@ -10,7 +10,7 @@ from mgraph.api.graph import Graph
 from mgraph.api.pagerank import PageRank, as_damping, as_number
 from mgraph.api.pagerank import pagerank as find_scores
 from mgraph.cli.answer import Algorithm, Edges, Options, Show, answer_options, run_algorithm
-from mgraph.cli.options import WholeNumber
+from mgraph.cli.options import WholeNumber, layout_option
 from mgraph.cli.traverse import vertex_of
 from mgraph.errors import UsageError
 
@@ -52,6 +52,8 @@ def _describe(found: PageRank, options: Options) -> tuple[list[str], dict[str, A
 
 def _check_edges(edges: Edges, options: Options) -> None:
     as_damping(options["damping"])
+    if options["check"] and options["layout"] == "compact":
+        raise UsageError("--validate needs rows: use --layout rows")
 
 
 PAGERANK = Algorithm(_find, _describe, reads_weights=True, check_edges=_check_edges)
@@ -73,6 +75,7 @@ PAGERANK = Algorithm(_find, _describe, reads_weights=True, check_edges=_check_ed
     multiple=True,
     help="Begin anew at this vertex, not at any one. May be repeated.",
 )
+@layout_option
 @answer_options("the scores")
 def pagerank(**options: Any) -> None:
     """Find the PageRank of every vertex of INPUT: a file, or a spec such as rmat:20.

@@ -35,5 +35,7 @@ def test_refusals_name_the_option():
     line = refused("pagerank", "rmat:5", "--tolerance", "x", code=2)
     assert "'x' is neither a number that is 0 or more nor none" in line
     assert "damping is 2: give a number" in refused("pagerank", "rmat:5", "--damping", "2", *CPU, code=2)
+    line = refused("pagerank", "rmat:5", "--layout", "compact", "--validate", *CPU, code=2)
+    assert "--validate needs rows: use --layout rows" in line
     line = refused("pagerank", "rmat:5", "--max-iterations", "1", "--tolerance", "0", *CPU, code=2)
     assert "pagerank has not converged in 1 iteration: the last changed all scores by" in line
