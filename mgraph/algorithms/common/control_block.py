@@ -7,7 +7,8 @@ the kernel's report; the records of its trace; sources and targets, where the ke
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
 
 import numpy as np
 
@@ -64,7 +65,7 @@ class ControlBlock:
         self.words, self.on_host = backend.host_words(self.sources_at + num_listed)
         # Bytes are packed and copied in half the time of words.
         self._memory = self.on_host.data.cast("B")
-        self._own_names = layout.own
+        self._own_of: Callable[[Mapping[str, int]], tuple[int, ...]] = itemgetter(*layout.own)
         self._own = struct.Struct(f"{len(layout.own)}q")
         self._reports = struct.Struct(f"{len(layout.report)}q")
         in_order = [*(shared[name] for name in layout.shared), *(report[name] for name in layout.report)]
@@ -75,7 +76,7 @@ class ControlBlock:
 
     def give(self, listed: Sequence[int], **own: int) -> None:
         """Write the parameters of one search, by name, an empty report, and the list where there is one."""
-        self._own.pack_into(self._memory, 0, *[own[name] for name in self._own_names])
+        self._own.pack_into(self._memory, 0, *self._own_of(own))
         self._memory[self._own.size : self._records_at] = self._behind_own
         if self._has_list:
             self.on_host[self.sources_at :][: len(listed)] = listed

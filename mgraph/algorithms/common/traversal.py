@@ -97,8 +97,16 @@ class Trace:
         sent = self.comm.bytes_sent
         if microseconds is None:
             microseconds = round(1e6 * (now - self._stepped), 1)
-        facts = {"method": method, "frontier": frontier, "arcs": arcs, "microseconds": microseconds}
-        self.supersteps.append({**facts, "bytes": sent - self._bytes_stepped, **more})
+        self.supersteps.append(
+            {
+                "method": method,
+                "frontier": frontier,
+                "arcs": arcs,
+                "microseconds": microseconds,
+                "bytes": sent - self._bytes_stepped,
+                **more,
+            }
+        )
         self._stepped = now
         self._bytes_stepped = sent
         if self.shows and (phase := self.backend.phase):

@@ -32,6 +32,7 @@ from mgraph.algorithms.bfs.persistent_multi_gpu import bfs_multi_gpu
 from mgraph.algorithms.bfs.step import DEEP_DEGREE
 from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.components.kernels import (
+    add_up_lengths,
     compress,
     hook_first,
     link_arcs,
@@ -53,6 +54,8 @@ MAX_LEVELS = 16
 # Capacity for edges outside the giant, per rank: so many, and one more for every so many vertices.
 EDGES = 1 << 10
 EDGE_SHARE = 32
+# The lengths of so many rows are added up by one block, in less time than the host takes to launch CuPy's cumsum.
+ONE_BLOCK_ROWS = 1 << 16
 
 
 @cached_on_shard
@@ -178,8 +181,12 @@ class _Components(Union):
             list_untold[backend](0, -(-n // 32), *of_states, *found)
         num_rows, arcs = backend.to_host(counters).tolist()
         if arcs:
-            offsets = xp.zeros(num_rows + 1, np.int64)
-            xp.cumsum(lengths[:num_rows], out=offsets[1:])
+            offsets = xp.empty(num_rows + 1, np.int64)
+            if num_rows <= ONE_BLOCK_ROWS:
+                add_up_lengths[backend](0, 1, num_rows, lengths, offsets)
+            else:
+                offsets[0] = 0
+                xp.cumsum(lengths[:num_rows], out=offsets[1:])
             of_rows = (offsets, rows.indptr, rows.targets, self.base)
             link_arcs[backend](0, arcs, outside, num_rows, *of_rows, *self.layout, marked, self.giant, self.parents)
         return num_rows, arcs

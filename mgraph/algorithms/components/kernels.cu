@@ -229,6 +229,26 @@ struct UnmarkedStates {
   }
 };
 
+// Each thread adds up a run of rows; the block scans these sums, and each thread places its run.
+extern "C" __global__ void add_up_lengths(i64 lo, i64 hi, i64 count, const i64* lengths,
+                                          i64* offsets) {
+  __shared__ i64 of_warps[32];
+  i64 run = (count + blockDim.x - 1) / blockDim.x, first = threadIdx.x * run;
+  i64 last = first + run < count ? first + run : count, mine = 0;
+  for (i64 k = first; k < last; k++) mine += lengths[k];
+  i64 scanned = scan_warp(mine);
+  if (lane_index() == 31) of_warps[threadIdx.x >> 5] = scanned;
+  __syncthreads();
+  i64 warps = blockDim.x >> 5, arcs = scanned - mine;
+  i64 before = scan_warp(lane_index() < warps ? of_warps[lane_index()] : 0);
+  if (threadIdx.x >= 32) arcs += __shfl_sync(0xFFFFFFFFu, before, (threadIdx.x >> 5) - 1);
+  for (i64 k = first; k < last; k++) {
+    offsets[k] = arcs;
+    arcs += lengths[k];
+  }
+  if (threadIdx.x == blockDim.x - 1) offsets[count] = arcs;
+}
+
 extern "C" __global__ void list_untold(i64 lo, i64 hi, i64 num_owned, const i64* indptr, i64 base,
                                        i64 stride, i64 multiplier, const u32* bits,
                                        const vertex_t* root_of_giant, vertex_t* parents,

@@ -161,6 +161,20 @@ def list_outside(lo, hi, indptr, first, step, giant, parents, outside, lengths, 
             slot += 1
 
 
+@kernel(lanes=1024, block=1024)
+def add_up_lengths(lo, hi, count, lengths, offsets):
+    """Make offsets of the lengths of rows: their prefix sums, with the number of arcs at the end.
+
+    The only work item is the whole array, for one block.
+    """
+    for _ in range(lo, hi):
+        arcs = 0
+        for k in range(count):
+            offsets[k] = arcs
+            arcs += lengths[k]
+        offsets[count] = arcs
+
+
 @kernel(vertex_t="targets")
 def link_arcs(lo, hi, rows, num_rows, offsets, indptr, targets, base, stride, multiplier, bits, giant, parents):
     """Link both ends of every arc; giant[0] replaces a marked target.

@@ -98,6 +98,13 @@ def list_outside(draw: st.DrawFn) -> Case:
     return Case(args, lambda result: _with_roots(queues(counters_0=("outside", "lengths"))(result)))
 
 
+def add_up_lengths(draw: st.DrawFn) -> Case:
+    count = draw(st.sampled_from((1, 2, 31, 33, 1000, 1024, 1025, 2500)))
+    lengths = np.random.default_rng(draw(st.integers(0, 99))).integers(0, 1 << 40, count + 3)
+    args = {"lo": 0, "hi": 1, "count": count, "lengths": lengths, "offsets": Unwritten(count + 1, np.int64)}
+    return Case(args)
+
+
 def _listed(draw: st.DrawFn, r: DrawnRows) -> dict:
     """Return some rows and the prefix sums of their degrees, or all rows."""
     rows = None
