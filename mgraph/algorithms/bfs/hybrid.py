@@ -50,6 +50,9 @@ MAX_ARCS = 1 << 15
 FEW_CORES = 2
 # A pull that scans more vertices is wide.
 MAX_PULLED = 1 << 17
+UNLIMITED = int(np.iinfo(np.int64).max)
+LAST_LEVEL = int(np.iinfo(LEVEL).max)
+NO_TARGETS = np.empty(0, np.int64)
 
 
 def bfs_hybrid(
@@ -65,8 +68,8 @@ def bfs_hybrid(
     Return None if a level is wide, where the host was chosen for a GPU because levels are narrow.
     """
     search = _Search(shard, own_states(shard.partition, comm.rank, sources))
-    targets = own_states(shard.partition, comm.rank, until).astype(np.int64)
-    last_level = int(np.iinfo(LEVEL).max) if depth_limit is None else depth_limit
+    targets = own_states(shard.partition, comm.rank, until).astype(np.int64) if until else NO_TARGETS
+    last_level = LAST_LEVEL if depth_limit is None else depth_limit
     while (following := search.push_levels(last_level, targets, trace)) != ENDED:
         is_wide = following == WIDE_PUSH or (following == PULL and shard.num_owned > MAX_PULLED)
         if is_wide and shard.faster_on_host.get("bfs"):
@@ -89,7 +92,7 @@ class _Search:
         self.words = self.backend.empty(n, np.dtype(np.int64))
         self.queue = self.backend.empty(n, shard.partition.dtype)
         self.counters = np.zeros(NUM_COUNTERS, np.int64)
-        self.max_arcs = MAX_ARCS if self.backend.threads > FEW_CORES else np.iinfo(np.int64).max
+        self.max_arcs = MAX_ARCS if self.backend.threads > FEW_CORES else UNLIMITED
         begin_search(starts, shard.rows.indptr, self.queue, self.words, self.counters)
 
     def push_levels(self, last_level: int, until: np.ndarray, trace: Trace) -> int:

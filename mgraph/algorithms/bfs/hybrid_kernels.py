@@ -56,7 +56,10 @@ def push_levels(last_level, max_arcs, until, indptr, targets, queue, words, coun
     """
     size = len(words)
     level, begin, end, arcs, arcs_before, arcs_left, pulled = counters[: PULLED + 1]
-    scanned = np.int64(0)
+    left_before = arcs_left
+    pause = arcs_left - STEP_ARCS
+    # With targets every level is tested in full.
+    most = -1 if len(until) > 0 else max_arcs
     num_reached = 0
     following = ENDED
     while begin < end < size and level < last_level:
@@ -64,23 +67,26 @@ def push_levels(last_level, max_arcs, until, indptr, targets, queue, words, coun
             num_reached += 1
         if 0 < num_reached == len(until):
             break
-        # Most levels grow less: the rest of the test is left to a function, which the loop then seldom calls.
-        may_pull = pulled or arcs > GROWTH * arcs_before
-        if may_pull and _pull_pays(pulled != 0, end - begin, arcs, arcs_before, size - end, arcs_left, size):
+        if _pull_pays(pulled != 0, end - begin, arcs, arcs_before, size - end, arcs_left, size):
             following = PULL
             break
         if arcs > max_arcs:
             following = WIDE_PUSH
             break
-        if scanned > STEP_ARCS:
+        if arcs_left < pause:
             following = PAUSED
             break
-        level += 1
-        scanned += arcs
-        arcs_before = arcs
         pulled = 0
-        begin, end, arcs = push(level, begin, end, indptr, targets, queue, words)
-        arcs_left -= arcs
+        # Most levels are narrow and grow less. In a path each vertex is a level, so that this test has to be short.
+        is_narrow = True
+        while is_narrow:
+            level += 1
+            arcs_before = arcs
+            bound = min(GROWTH * arcs, most)
+            begin, end, arcs = push(level, begin, end, indptr, targets, queue, words)
+            arcs_left -= arcs
+            is_narrow = arcs <= bound and begin < end < size and arcs_left >= pause and level < last_level
+    counters[SCANNED] = left_before - arcs_left + counters[ARCS] - arcs
     counters[LEVEL] = level
     counters[BEGIN] = begin
     counters[END] = end
@@ -89,7 +95,6 @@ def push_levels(last_level, max_arcs, until, indptr, targets, queue, words, coun
     counters[ARCS_LEFT] = arcs_left
     counters[PULLED] = pulled
     counters[NEXT] = following
-    counters[SCANNED] = scanned
 
 
 @merged
@@ -103,13 +108,12 @@ def push(level, begin, end, indptr, targets, queue, words):
         for i in range(np.uint64(indptr[u]), np.uint64(indptr[u + ONE])):
             v = np.uint64(targets[i])
             before = words[v]
-            if before <= word:
-                continue
-            words[v] = word
-            if before == UNREACHED:
-                queue[size] = v
-                size += ONE
-                arcs += indptr[v + ONE] - indptr[v]
+            if before > word:
+                words[v] = word
+                if before == UNREACHED:
+                    queue[size] = v
+                    size += ONE
+                    arcs += indptr[v + ONE] - indptr[v]
     return end, np.int64(size), arcs
 
 
