@@ -215,8 +215,11 @@ def value_as_user(column: Column, stored: Any) -> Any:
 
 def values_between(column: Column, lo: int, hi: int) -> np.ndarray:
     """Return the values at a range of places."""
-    job = fetch_vertices if column._are_labels else fetch
-    return as_objects(joined(column._stored.run(job, column.name, lo, max(lo, hi))))
+    place = column.name, lo, max(lo, hi)
+    # Ranks exchange labels.
+    stored = column._stored
+    parts = stored.run(fetch_vertices, *place) if column._are_labels else stored.read(fetch, *place)
+    return as_objects(joined(parts))
 
 
 def values_at(column: Column, index: Any) -> Any:

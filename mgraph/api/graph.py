@@ -384,10 +384,17 @@ class Stored:
 
     def run(self, job: Any, *args: Any) -> list:
         """Run a job on what the ranks store of this result."""
+        return self._call(self.cluster.run_on_stored, job, args)
+
+    def read(self, job: Any, *args: Any) -> list:
+        """Run a job that only reads what the ranks store, each for itself."""
+        return self._call(self.cluster.read, job, args)
+
+    def _call(self, run: Callable[..., list], job: Any, args: Sequence[Any]) -> list:
         self.require_open()
         try:
             with shown(f"{words_of(job)} of {self.graph.name}", self.cluster):
-                return self.cluster.run_on_stored(job, self.key, *args)
+                return run(job, self.key, *args)
         except GraphClosed as error:
             raise GraphClosed(
                 f"this result about {self.graph.name}, or the graph, is not on its ranks any more: it was closed, or "

@@ -142,6 +142,10 @@ class Cluster(ABC):
         """Run a function that needs stored objects; if they were lost, fail without waiting for new ranks."""
         return self.run(function, *args)
 
+    def read(self, function: Callable[..., Any], *args: Any) -> list[Any]:
+        """Run a function that only reads stored objects, without verbs: perhaps not in the ranks' own threads."""
+        return self.run_on_stored(function, *args)
+
     @abstractmethod
     def run_and_store(self, function: Callable[..., Any], *args: Any) -> list[Any]:
         """Run a function and leave each rank's result on its worker.
