@@ -50,6 +50,7 @@ NARROW_SHARE = 8
 WIDE = 8
 # The compiled loop returns after this many arcs, a second at most, so that an abort is noticed.
 STEP_ARCS = 1 << 22
+NO_TARGETS = np.empty(0, np.int64)
 
 
 def sssp_hybrid(
@@ -72,7 +73,7 @@ def sssp_hybrid(
         search.max_waiting = min(WIDE * MAX_WAITING, len(search.queue.keys))
     elif not _may_be_wide(shard, comm):
         search.max_waiting = len(search.queue.keys)
-    waiting: Array | None = own_states(shard.partition, comm.rank, sources)
+    waiting: Array | None = search.starts
     buckets: BucketSearch | None = None
     while waiting is not None and search.settle(waiting, trace):
         if only_narrow:
@@ -128,14 +129,14 @@ class _SerialSearch:
         self.top = unreached_of(dtype)
         self.cutoff = dtype.type(self.top if cutoff is None else cutoff)
         self.max_waiting = MAX_WAITING
-        self.targets = own_states(shard.partition, comm.rank, until).astype(np.int64)
+        self.targets = own_states(shard.partition, comm.rank, until).astype(np.int64) if until else NO_TARGETS
         backend = shard.backend
         assert isinstance(backend, CpuBackend), "the variant applies to no other"
         self.dist = backend.empty(n, dtype)
         self.parents = backend.empty(n, vertex)
         reach_none(self.dist, self.parents)
         self.queue = make_queue(queue_capacity(n), dtype, vertex, backend.empty)
-        starts = own_states(shard.partition, comm.rank, sources)
+        self.starts = starts = own_states(shard.partition, comm.rank, sources)
         self.dist[starts] = 0
         self.parents[starts] = starts
         self.num_reached = len(starts)
