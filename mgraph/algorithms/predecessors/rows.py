@@ -3,7 +3,8 @@
 The predecessor of v is the first u, by position, with dist[u] < dist[v] and dist[u] + w == dist[v]. A vertex without
 one was reached over weight zero, or over a weight that rounding absorbed: its predecessor is the first such u that is
 one hop nearer, over those arcs, to a vertex that has one or to a source. So every chain ends at a source, and the
-result is the same for any number of ranks.
+result is the same for any number of ranks. A round over all open vertices finds a hop; where one finds less than half
+of them, one CPU rank finds all further hops along the arcs of what it has found (as_far_kernels.py).
 
 Where there are weight-sorted rows, long rows are searched there: all arcs that are no longer than the whole path, of
 which the smallest position counts. All others are searched by position, up to the first hit, and so are long rows with
@@ -19,6 +20,7 @@ from __future__ import annotations
 import numpy as np
 
 from mgraph.algorithms.derived import IN_ROWS
+from mgraph.algorithms.predecessors.as_far_kernels import explain_from
 from mgraph.algorithms.predecessors.rows_kernels import (
     BLOCK_ROW,
     digest_distances,
@@ -30,6 +32,7 @@ from mgraph.algorithms.predecessors.rows_kernels import (
     take_offers,
 )
 from mgraph.algorithms.variant import Variant
+from mgraph.backends.cpu import CpuBackend
 from mgraph.comm.base import Communicator
 from mgraph.shard.shard import GraphInfo, Shard, long_rows
 from mgraph.shard.user_ids import gather_states
@@ -82,31 +85,51 @@ def find_predecessors(
     _find_nearer(shard, weights, dist, shape, parents, threshold, counters)
     if not _may_be_as_far(shard.info, distances.dtype):
         return parents
+    _find_as_far(shard, comm, weights, dist, shape, parents, counters)
+    return parents
+
+
+def _find_as_far(
+    shard: Shard,
+    comm: Communicator,
+    weights: Array | None,
+    dist: Array,
+    shape: tuple[int, int, int],
+    parents: Array,
+    counters: Array,
+) -> None:
+    """Find predecessors that are as far, hop by hop, until all vertices that were counted have one."""
+    backend = shard.backend
+    none = none_of(shard.partition.dtype)
+    rows = shard.incoming
     unexplained = comm.sum(int(counters[0]))[0]
     explained = None
     while unexplained:
         if explained is None:
-            explained = (parents != none_of(partition.dtype)).astype(np.uint8)
+            explained = (parents != none).astype(np.uint8)
         # A copy: with one rank the gathered array is `explained` itself, which this hop writes.
         hops = gather_states(shard, comm, explained.copy())
         counters[:] = 0
         find_equal[backend](
-            0,
-            shard.num_owned,
-            rows.indptr,
-            rows.targets,
-            weights,
-            dist,
-            hops,
-            *shape,
-            parents,
-            explained,
-            counters,
+            0, shard.num_owned, rows.indptr, rows.targets, weights, dist, hops, *shape, parents, explained, counters
         )
         found = comm.sum(int(counters[0]))[0]
         assert found, "a distance that no arc explains"
         unexplained -= found
-    return parents
+        # Else rounds are few: each at least halves what is open, and scans a row only up to the first hit.
+        if unexplained > found and comm.size == 1 and isinstance(backend, CpuBackend):
+            _explain_from(shard, (explained > hops).nonzero()[0], dist, parents)
+            return
+
+
+def _explain_from(shard: Shard, last: np.ndarray, dist: np.ndarray, parents: np.ndarray) -> None:
+    """Find all further hops from the vertices of the last one, by one core."""
+    rows = shard.rows
+    queue = np.empty(len(dist), parents.dtype)
+    queue[: len(last)] = last
+    hops = np.zeros(len(dist), np.int32)
+    hops[last] = 1
+    explain_from(queue, len(last), hops, rows.indptr, rows.targets, rows.weights, dist, parents)
 
 
 def _may_be_light(shard: Shard, weights: Array | None) -> bool:

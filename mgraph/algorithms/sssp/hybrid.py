@@ -19,6 +19,7 @@ import numpy as np
 from mgraph.algorithms.common.dtype_ladder import searched_bytes
 from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.derived import WEIGHT_SORTED_ROWS
+from mgraph.algorithms.predecessors.as_far_kernels import explain_as_far
 from mgraph.algorithms.sssp.delta_stepping import BucketSearch
 from mgraph.algorithms.sssp.hybrid_kernels import (
     AS_FAR,
@@ -27,7 +28,6 @@ from mgraph.algorithms.sssp.hybrid_kernels import (
     MIN_DEGREE,
     NUM_COUNTERS,
     SCANNED,
-    explain_as_far,
     reach_none,
     settle_nearest,
 )

@@ -99,34 +99,3 @@ def settle_nearest(
                 if state[NEAR] > MANY and state[LIMIT] > state[BASE] + 1:
                     spill(keys, vertices, far_keys, far_vertices, nexts, state)
     counts[SIZE] = state[NEAR] + state[FAR]
-
-
-@inline
-def explain_as_far(queue, hops, indptr, targets, weights, dist, parents):
-    """Find predecessors over arcs that lead no farther, hop by hop from the vertices that have one.
-
-    Of those one hop nearer it is the first by position. `hops` are 0 before.
-    """
-    none = np.iinfo(parents.dtype).max
-    size = 0
-    for v in range(len(dist)):
-        if parents[v] != none:
-            queue[size] = v
-            size += 1
-    k = 0
-    while k < size:
-        u = queue[k]
-        k += 1
-        d = dist[u]
-        hop = hops[u] + 1
-        for i in range(indptr[u], indptr[np.int64(u) + 1]):
-            v = targets[i]
-            if dist[v] != d or dist.dtype.type(d + dist.dtype.type(weights[i])) != d:
-                continue
-            if parents[v] == none:
-                parents[v] = u
-                hops[v] = hop
-                queue[size] = v
-                size += 1
-            elif hops[v] == hop and u < parents[v]:
-                parents[v] = u

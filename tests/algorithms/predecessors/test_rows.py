@@ -18,6 +18,7 @@ from zoo import CASES, make_case, random_case, zoo_sources
 
 from mgraph.algorithms.predecessors import rows as predecessors
 from mgraph.algorithms.predecessors.rows import find_predecessors, find_roots
+from mgraph.algorithms.predecessors.rows_kernels import find_equal
 from mgraph.shard.user_ids import gather_states
 from mgraph.shard.weight_sorted_rows import require_weight_sorted_rows
 
@@ -70,6 +71,26 @@ def test_weight_sorted_rows_of_a_directed_graph_explain_nothing():
     """Vertex 2 has many arcs, one of them to a nearer vertex, at a distance that would explain its own."""
     arcs = [(0, 1, 1), (0, 2, 3), (2, 1, 2), *((2, v, 5) for v in range(3, 103))]
     check(make_case("leaves", 103, arcs, np.uint8, directed=True), [0], 1, "degree", num_by_weight=1)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_one_cpu_rank_scans_all_open_vertices_once_on_ways_of_many_hops(directed, monkeypatch):
+    scans = []
+
+    class CountedKernel:
+        def __getitem__(self, backend):
+            scans.append(backend)
+            return find_equal[backend]
+
+    monkeypatch.setattr(predecessors, "find_equal", CountedKernel())
+    ways = [(0, 1, 0), (0, 50, 0), *((v, v + 1, 0) for v in range(1, 49)), *((v, v + 1, 0) for v in range(50, 98))]
+    check(
+        make_case("ways", 101, [*ways, (98, 99, 0), (49, 99, 0), (99, 100, 7)], np.uint8, directed=directed),
+        [0],
+        1,
+        "degree",
+    )
+    assert len(scans) == 1
 
 
 @pytest.mark.covering(every=3)
