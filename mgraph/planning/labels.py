@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mgraph.backends.cpu import available_cores
+from mgraph.io.lines import MAX_LINE_BYTES
 from mgraph.types import vertex_dtype
 
 LABELS = "labels"
@@ -23,8 +24,9 @@ SLOTS = 3
 DICTIONARY_BYTES = 1 << 19
 # The parts of a dictionary are not quite equally full, and codes are numbered by the fullest.
 FULLEST = 1.2
-# Bytes of an edge of a piece that is read, beside six times those of a label: offsets of both ends, records, hashes.
-READ_BYTES = 110
+# Bytes of an edge of a piece that is read, beside six times those of a label: its text with a weight, offsets of both
+# ends, records, hashes.
+READ_BYTES = 60
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class PlannedLabels:
         codes = min(4 * ends, most_kept)
         integers = 0 if self.is_text else min(8 * ends, most_kept)
         pieces = min(available_cores(), -(-num_pieces // num_ranks))
-        reading = pieces * -(-num_edges // num_pieces) * (6 * of_label + READ_BYTES)
+        reading = pieces * (-(-num_edges // num_pieces) * (6 * of_label + READ_BYTES) + MAX_LINE_BYTES)
         # Beside records: addresses, labels in order, their buckets, ids, and the sorted strings with their offsets.
         sorting = records + FULLEST * 8 + 18 + 2 * number + of_label
         if num_ranks > 1:
