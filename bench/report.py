@@ -35,8 +35,7 @@ and appends a record to `bench/results`. The other programs:
   a ping-pong. `bench/rates.py`: what a GPU's memory delivers.
 - `bench/cost_model.py`: the gain of the cost model, which chooses the method of each superstep inside a persistent
   kernel. (`docs/variants.md` has the choice of the loop.) `bench/counters.py`: hardware counters of a search's kernels.
-  `bench/floors.py`: the least time that any algorithm needs. `bench/checkpoints.py`: what checkpoints of a search take
-  and save.
+  `bench/floors.py`: the least time that any algorithm needs. `bench/checkpoints.py`: what checkpoints take and save.
 - `bench/energy.py`: the energy of searches, in MTEPS per watt of one GPU's board.
 - `bench/ablation.py`: what each optimization of the papers gains. `bench/forest_parts.py` and `bench/neighbours.py`:
   what the preparation of a forest, and compressed adjacency, would gain. `bench/edge_blocks.py`: the two sorts of edges

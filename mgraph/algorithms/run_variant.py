@@ -127,10 +127,11 @@ def _tree_variant(shard: Shard, comm: Communicator) -> Variant:
 
 def compute_components(shard: Shard, comm: Communicator, trace: Trace) -> tuple[str, Roots]:
     """Return the name of the variant that ran, and the root of every position."""
-    variant = select(COMPONENTS, Conditions.of(shard, comm))
+    rows = checkpointing_rows("components") if trace.checkpoints.is_on else COMPONENTS
+    variant = select(rows, Conditions.of(shard, comm))
     if variant.needs:
         with trace.phase("prepare"):
-            variant = require_variant(COMPONENTS, shard, comm, LEVEL)
+            variant = require_variant(rows, shard, comm, LEVEL)
     return variant.name, variant.loop(shard, comm, trace)
 
 
@@ -144,7 +145,8 @@ def compute_strong_components(shard: Shard, comm: Communicator, trace: Trace) ->
 
 def compute_spanning_forest(shard: Shard, comm: Communicator, trace: Trace, maximum: bool) -> tuple[str, Array]:
     """Return the name of the variant that ran, and this rank's arcs of a spanning forest."""
-    variant = select(SPANNING_FOREST, Conditions.of(shard, comm))
+    rows = checkpointing_rows("spanning_forest") if trace.checkpoints.is_on else SPANNING_FOREST
+    variant = select(rows, Conditions.of(shard, comm))
     with trace.phase("forest"):
         return variant.name, variant.loop(shard, comm, trace, maximum)
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from mgraph.algorithms.common.checkpoints import CheckpointFolder
 from mgraph.backends.base import Limits, PersistentBackend
 from mgraph.comm.base import Communicator
 from mgraph.comm.peer_memory import MAX_RANKS
@@ -47,9 +48,7 @@ class TraversalSpec:
     # put in the order of user ids at once, as predecessors are. What is not in that order is put there when it is read.
     in_graph_order: bool = field(default=False, kw_only=True)
     distances_at_once: bool = field(default=True, kw_only=True)
-    # The folder in which the search keeps its state, and after how many seconds.
-    checkpoint: str | None = field(default=None, kw_only=True)
-    checkpoint_every_s: float = field(default=0.0, kw_only=True)
+    checkpoint: CheckpointFolder | None = field(default=None, kw_only=True)
 
     @property
     def at_once(self) -> tuple[str, ...]:

@@ -108,7 +108,7 @@ prints it.
 mgraph bfs rmat:16 --source 1 --method step --trace
 ```
 
-A search with `checkpoint=` runs the first row that applies and keeps checkpoints.
+A call with `checkpoint=` runs the first row that applies and keeps checkpoints.
 
 What a row needs is made once for a graph, in order. If a rank cannot make it (no access to peer memory, no room), no
 rank uses it, and the next row that applies runs. What is in parentheses is made only where there is room for it.

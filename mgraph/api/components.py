@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from mgraph.api.checkpoints import checkpoint_folder
 from mgraph.api.columns import Column
 from mgraph.api.graph import Graph, Stored, require_graph
 from mgraph.api.results import Costs, Result, costs_of_ranks
@@ -88,13 +90,16 @@ class Components(Result):
         return f"<{head}: {components} of {vertices}, {readable_seconds(self.stats.total_s)}>"
 
 
-def connected_components(g: Graph) -> Components:
+def connected_components(g: Graph, *, checkpoint: str | os.PathLike | None = None) -> Components:
     """Find the connected components; in a directed graph, the weakly connected ones.
 
     Parameters
     ----------
     g
         The graph.
+    checkpoint
+        A folder that all ranks share, in which the call keeps its state from time to time, and from which an equal call
+        goes on, on any number of ranks. It is deleted at the end. Docs: checkpoints.md.
 
     Returns
     -------
@@ -118,6 +123,7 @@ def connected_components(g: Graph) -> Components:
     """
     require_graph(g)
     g._require_rows("connected_components")
+    folder = checkpoint_folder("components", checkpoint)
     stored = Stored(g)
-    parts = g._run(compute_components, [stored], stored.key)
+    parts = g._run(compute_components, [stored], stored.key, folder)
     return Components(stored, sum(part["components"] for part in parts), Costs(**costs_of_ranks(g, parts)))

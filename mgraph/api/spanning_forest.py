@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from mgraph.algorithms.common.exact_sum import as_float
+from mgraph.api.checkpoints import checkpoint_folder
 from mgraph.api.columns import Column
 from mgraph.api.graph import Graph, Stored, require_graph
 from mgraph.api.results import Costs, Result, costs_of_ranks
@@ -93,7 +95,7 @@ class Forest(Result):
         return f"<{head}: {edges} in {trees}, total weight {self.total_weight:,}, {seconds}>"
 
 
-def minimum_spanning_forest(g: Graph, *, maximum: bool = False) -> Forest:
+def minimum_spanning_forest(g: Graph, *, maximum: bool = False, checkpoint: str | os.PathLike | None = None) -> Forest:
     """Find the edges of least total weight that span each connected component.
 
     Edges of equal weight are ordered by the position of their lower end, then of their higher end. So the forest is
@@ -105,6 +107,9 @@ def minimum_spanning_forest(g: Graph, *, maximum: bool = False) -> Forest:
         An undirected graph with weights, which may be negative.
     maximum
         Whether to find the heaviest forest instead.
+    checkpoint
+        A folder that all ranks share, in which the call keeps its state from time to time, and from which an equal call
+        goes on, on any number of ranks. It is deleted at the end. Docs: checkpoints.md.
 
     Returns
     -------
@@ -131,8 +136,9 @@ def minimum_spanning_forest(g: Graph, *, maximum: bool = False) -> Forest:
     g._require_rows("minimum_spanning_forest")
     require_spannable(g.info.directed, g.info.weight_dtype is not None)
     maximum = as_flag(maximum, "maximum")
+    folder = checkpoint_folder("spanning_forest", checkpoint)
     stored = Stored(g)
-    return Forest(stored, maximum, g._run(compute_spanning_forest, [stored], stored.key, maximum))
+    return Forest(stored, maximum, g._run(compute_spanning_forest, [stored], stored.key, maximum, folder))
 
 
 minimum_spanning_tree = minimum_spanning_forest

@@ -11,19 +11,18 @@ from typing import Any
 import numpy as np
 
 from mgraph.algorithms.variant import METHODS, Conditions, TraversalSpec, select
-from mgraph.algorithms.variants import TABLE, checkpointing_rows, methods_of
+from mgraph.algorithms.variants import TABLE, methods_of
+from mgraph.api.checkpoints import checkpoint_folder
 from mgraph.api.graph import Graph, Stored, as_vertices, require_graph
 from mgraph.api.labels import Vertices
 from mgraph.api.traversal_results import Stats, Traversed, TraversedMany
 from mgraph.backends.base import LIMITS
 from mgraph.cluster.base import Cluster
-from mgraph.config import settings
 from mgraph.errors import InputError, UsageError
 from mgraph.io.checks import as_flag, as_integer
 from mgraph.partition import Partition
 from mgraph.rank_jobs.traversal import traverse
 from mgraph.shard.shard import GraphInfo
-from mgraph.store.manifest import folder_of
 from mgraph.types import LEVEL, unreached_of
 
 REASONS = {
@@ -231,20 +230,7 @@ def _with_options(spec: TraversalSpec, checkpoint: Any, in_graph_order: Any) -> 
         spec = dataclasses.replace(spec, in_graph_order=True)
     if checkpoint is None:
         return spec
-    folder = checkpoint_folder(spec.algorithm, spec.method, checkpoint)
-    every_s = settings.seconds("checkpoint-every")
-    return dataclasses.replace(spec, checkpoint=folder, checkpoint_every_s=every_s)
-
-
-def checkpoint_folder(algorithm: str, method: str, checkpoint: Any) -> str:
-    """Return the path of a folder of checkpoints; refuse a method that keeps none, and a folder in no folder."""
-    names = [row.short_name for row in checkpointing_rows(algorithm)]
-    if method not in (*METHODS, *names):
-        raise UsageError(f"method {method!r} keeps no checkpoints: {', '.join(names)} do, and auto chooses")
-    folder = folder_of(checkpoint)
-    if not folder.parent.is_dir():
-        raise UsageError(f"{folder}: there is no folder {folder.parent}")
-    return str(folder)
+    return dataclasses.replace(spec, checkpoint=checkpoint_folder(spec.algorithm, checkpoint, spec.method))
 
 
 def state_dtype(info: GraphInfo) -> np.dtype:

@@ -7,20 +7,26 @@ from typing import Any
 
 import click
 
+from mgraph.api.checkpoints import checkpoint_folder
 from mgraph.api.components import Components, connected_components
 from mgraph.api.graph import Graph
-from mgraph.cli.answer import Algorithm, Options, Show, answer_options, run_algorithm
+from mgraph.cli.answer import Algorithm, Edges, Options, Show, answer_options, run_algorithm
+from mgraph.cli.options import checkpoint_option
 from mgraph.formatting import counted
 
 
-def components_algorithm(find: Callable[[Graph], Components], kind: str) -> Algorithm:
-    """Return the algorithm that finds components of a kind."""
+def components_algorithm(find: Callable[[Graph, Options], Components], kind: str, **hooks: Any) -> Algorithm:
+    """Return the algorithm that finds components of a kind; `hooks` are further ones of Algorithm."""
 
     def found(g: Graph, options: Options, show: Show) -> Components:
         show(f"{kind} of {g!r}")
-        return find(g)
+        return find(g, options)
 
-    return Algorithm(found, _describe)
+    return Algorithm(found, _describe, **hooks)
+
+
+def _check_edges(edges: Edges, options: Options) -> None:
+    checkpoint_folder("components", options["checkpoint"])
 
 
 def _describe(found: Components, options: Options) -> tuple[list[str], dict[str, Any]]:
@@ -32,10 +38,15 @@ def _describe(found: Components, options: Options) -> tuple[list[str], dict[str,
     return lines, {"num_components": found.num_components, "largest": largest}
 
 
-COMPONENTS = components_algorithm(connected_components, "components")
+def _find(g: Graph, options: Options) -> Components:
+    return connected_components(g, checkpoint=options["checkpoint"])
+
+
+COMPONENTS = components_algorithm(_find, "components", check_edges=_check_edges)
 
 
 @click.command()
+@checkpoint_option
 @answer_options("the labels")
 def components(**options: Any) -> None:
     """Find the connected components of INPUT: a file, or a spec such as rmat:20.

@@ -187,6 +187,11 @@ layout_option = click.option(
     show_default=True,
     help="compact: less memory, for sweeps only; auto: compact if rows would not fit.",
 )
+checkpoint_option = click.option(
+    "--checkpoint",
+    metavar="FOLDER",
+    help="Keep the state in this folder from time to time, and go on from what it has.",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 

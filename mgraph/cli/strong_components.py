@@ -10,7 +10,7 @@ from mgraph.api.strong_components import strongly_connected_components
 from mgraph.cli.answer import answer_options, run_algorithm
 from mgraph.cli.components import components_algorithm
 
-STRONG_COMPONENTS = components_algorithm(strongly_connected_components, "strong components")
+STRONG_COMPONENTS = components_algorithm(lambda g, _: strongly_connected_components(g), "strong components")
 
 
 @click.command("strong-components")

@@ -9,14 +9,15 @@ from typing import Any
 import click
 
 from mgraph.algorithms.variants import methods_of
+from mgraph.api.checkpoints import checkpoint_folder
 from mgraph.api.graph import Graph
 from mgraph.api.graph500 import largest_root, random_roots
-from mgraph.api.traversal import PATHS_NEED_WEIGHTS, checkpoint_folder, refuse_method
+from mgraph.api.traversal import PATHS_NEED_WEIGHTS, refuse_method
 from mgraph.api.traversal import bfs as run_bfs
 from mgraph.api.traversal import sssp as run_sssp
 from mgraph.api.traversal_results import Traversed
 from mgraph.cli.answer import Algorithm, Edges, Options, Show, answer_options, run_algorithm
-from mgraph.cli.options import Command, WholeNumber, combined, layout_option, search_input_options
+from mgraph.cli.options import Command, WholeNumber, checkpoint_option, combined, layout_option, search_input_options
 from mgraph.cluster.base import Cluster
 from mgraph.edges import EdgeSizes, EdgeTable, has_weights, is_table
 from mgraph.errors import UsageError
@@ -63,11 +64,7 @@ def _search_options(algorithm: str) -> Callable[[Command], Command]:
         ),
         layout_option,
         click.option("--reverse", is_flag=True, help="Follow arcs backward: find distances to the source."),
-        click.option(
-            "--checkpoint",
-            metavar="FOLDER",
-            help="Keep the state of the search in this folder from time to time, and go on from what it has.",
-        ),
+        checkpoint_option,
         click.option("--path-to", metavar="VERTEX", help="Print the path to this vertex."),
         click.option("--plot", metavar="FILE", help="Draw frontier and time by superstep, to .png, .svg or .pdf."),
         answer_options("all columns", search_input_options),
@@ -153,8 +150,7 @@ def _traversal(search: Callable[..., Traversed], limit: str, *, reads_weights: b
     def check_edges(edges: Edges, options: Options) -> None:
         check_ends(edges, options["source"], options["path_to"], weighted=reads_weights)
         method = options["method"]
-        if options["checkpoint"] is not None:
-            checkpoint_folder(algorithm, method, options["checkpoint"])
+        checkpoint_folder(algorithm, options["checkpoint"], method)
         if options["layout"] == "compact" and method not in ("auto", "sweep"):
             raise UsageError(f"--method {method} needs rows: use --layout rows, or --method sweep")
         if options["layout"] == "compact" and options["reverse"]:

@@ -1,4 +1,4 @@
-"""Keep the state of a search in a folder that all ranks share, and find it there again."""
+"""Keep the state of a call in a folder that all ranks share, and find it there again."""
 
 from __future__ import annotations
 
@@ -10,72 +10,85 @@ from typing import Any
 
 import numpy as np
 
-from mgraph.algorithms.common.checkpoints import Checkpoints, SearchState
-from mgraph.algorithms.variant import TraversalSpec
+from mgraph.algorithms.common.checkpoints import CheckpointFolder, Checkpoints, KeptState
+from mgraph.algorithms.common.traversal import Trace
 from mgraph.comm.base import Communicator
 from mgraph.errors import InputError
 from mgraph.rank_jobs.results import hash_of
 from mgraph.shard.shard import Shard, cached_on_shard
 from mgraph.store import checkpoint as files
 
-# Between two checkpoints a search runs for this many times as long as the last one took: they take less than 2 %.
+# Between two checkpoints a call runs for this many times as long as the last one took: they take less than 2 %.
 SPACING = 60
 # Of so many rows at most, over all ranks, the lengths and ends tell a graph from others with equal facts.
 MAX_HASHED = 1 << 20
 
 
-class FolderCheckpoints(Checkpoints):
-    """The checkpoints of one search, of which the folder has the last."""
+def use_checkpoints(
+    trace: Trace, shard: Shard, folder: CheckpointFolder | None, algorithm: str, **parameters: Any
+) -> None:
+    """Have a call keep its state in a folder, if one is given, and go on from what is there."""
+    if folder is not None:
+        with trace.phase("checkpoint"):
+            trace.checkpoints = FolderCheckpoints(shard, trace.comm, folder, {"algorithm": algorithm, **parameters})
 
-    def __init__(self, shard: Shard, comm: Communicator, spec: TraversalSpec) -> None:
-        assert spec.checkpoint is not None
+
+class FolderCheckpoints(Checkpoints):
+    """The checkpoints of one call, of which the folder has the last."""
+
+    is_on = True
+
+    def __init__(self, shard: Shard, comm: Communicator, folder: CheckpointFolder, call: dict[str, Any]) -> None:
         self._shard = shard
         self._comm = comm
-        self._every_s = spec.checkpoint_every_s
-        self._folder = folder = pathlib.Path(spec.checkpoint)
+        self._every_s = folder.every_s
+        self._folder = path = pathlib.Path(folder.path)
         info = dataclasses.asdict(shard.info.for_any_ranks)
-        self._about: dict[str, Any] = {
-            "algorithm": spec.algorithm,
-            "sources": sorted(spec.sources),
-            "limit": spec.limit,
-            "dtype": spec.dtype.name,
-            "graph": info | {"digest": _digest(shard, comm)},
-        }
+        self._about = {**call, "graph": info | {"digest": _digest(shard, comm)}}
         if comm.rank == 0:
-            files.require_folder(folder)
+            files.require_folder(path)
         comm.barrier()
-        text = files.manifest_bytes(folder)
+        text = files.manifest_bytes(path)
         self._require_same(text)
         if text is not None:
-            found = files.parse_manifest(folder, text, self._about)
-            owned = files.read_owned(folder, found, shard.partition, comm.rank)
-            self.found = SearchState(shard.backend.to_device(owned), found.bound)
+            found = files.parse_manifest(path, text, self._about)
+            of_rank = (shard.partition, comm.rank)
+            values = files.read_owned(path, found, *of_rank)
+            lists = {
+                name: shard.backend.to_device(files.read_list(path, found, name, *of_rank).astype(np.int64))
+                for name in found.checksums
+                if name != files.VALUES
+            }
+            self.found = KeptState(shard.backend.to_device(values), found.bound, lists)
         self._due = time.monotonic() + self._every_s
 
     def is_due(self) -> bool:
         return time.monotonic() >= self._due
 
-    def keep(self, state: SearchState) -> None:
-        began = time.monotonic()
+    def keep(self, state: KeptState, since: float | None = None) -> None:
+        began = time.monotonic() if since is None else since
         shard = self._shard
         comm = self._comm
         token = f"{comm.sum(time.time_ns() if comm.rank == 0 else 0)[0]:x}"
-        own = files.write_part(self._folder, token, comm.rank, shard.backend.to_host(state.distances))
+        dtype = files.place_dtype(shard.partition)
+        parts = {files.VALUES: state.values, **{name: edges.astype(dtype) for name, edges in state.lists.items()}}
+        own = [
+            files.write_part(self._folder, name, token, comm.rank, shard.backend.to_host(part))
+            for name, part in parts.items()
+        ]
         # A barrier too: every file is on the disk.
-        checksums = comm.allgather(np.array([own], np.int64), np.empty(comm.size, np.int64))
+        checksums = comm.allgather(np.array(own, np.int64), np.empty(comm.size * len(own), np.int64))
         if comm.rank == 0:
-            dtype = state.distances.dtype.name
-            files.put_manifest(
-                self._folder,
-                files.Checkpoint(self._about, token, shard.partition, dtype, state.bound, checksums.tolist()),
-            )
+            of_ranks = dict(zip(parts, checksums.reshape(comm.size, -1).T.tolist(), strict=True))
+            facts = (shard.partition, state.values.dtype.name, state.bound, of_ranks)
+            files.put_manifest(self._folder, files.Checkpoint(self._about, token, *facts))
         # By the slowest rank, for which all others wait.
         (took,) = comm.allreduce(np.array([time.monotonic() - began]), "max").tolist()
         self.seconds += took
         self._due = time.monotonic() + max(self._every_s, SPACING * took)
 
     def discard(self) -> None:
-        """Delete the checkpoint of a search that is done."""
+        """Delete the checkpoint of a call that is done."""
         self._comm.barrier()
         if self._comm.rank == 0:
             files.discard_all(self._folder)

@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 
 from mgraph.algorithms import run_variant
+from mgraph.algorithms.common.checkpoints import CheckpointFolder
 from mgraph.algorithms.common.traversal import Trace
 from mgraph.algorithms.components.labels import labels_of_users
 from mgraph.backends.totals import total
 from mgraph.cluster.base import Rank
 from mgraph.planning.admission import refuse_check_without_room
+from mgraph.rank_jobs.checkpoints import use_checkpoints
 from mgraph.rank_jobs.results import StoredColumns
 from mgraph.shard.shard import Shard
 from mgraph.types import Array
@@ -19,10 +21,11 @@ from mgraph.validation.components import labels_check_bytes, validate_labels
 from mgraph.validation.traversal import Violation
 
 
-def compute_components(rank: Rank, graph: str, key: str) -> dict[str, Any]:
+def compute_components(rank: Rank, graph: str, key: str, checkpoint: CheckpointFolder | None = None) -> dict[str, Any]:
     """Find the components; store their labels as `key` and return this rank's stats."""
     shard: Shard = rank.objects[graph].for_call(rank.comm)
     trace = Trace(rank.backend, rank.comm)
+    use_checkpoints(trace, shard, checkpoint, "components")
     variant, roots = run_variant.compute_components(shard, rank.comm, trace)
     with trace.phase("translate"):
         labels = labels_of_users(shard, rank.comm, roots)
@@ -30,7 +33,10 @@ def compute_components(rank: Rank, graph: str, key: str) -> dict[str, Any]:
     if num is not None:
         # An isolated vertex has no position.
         num += shard.info.num_vertices - shard.partition.num_positions
-    return store_labels(rank, shard, key, labels, variant, trace, num)
+    trace.move_seconds("find", "checkpoint", trace.checkpoints.seconds)
+    stats = store_labels(rank, shard, key, labels, variant, trace, num)
+    trace.checkpoints.discard()
+    return stats
 
 
 def store_labels(

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from mgraph.algorithms import run_variant
+from mgraph.algorithms.common.checkpoints import CheckpointFolder
 from mgraph.algorithms.common.exact_sum import exact_sum
 from mgraph.algorithms.common.traversal import Trace
 from mgraph.algorithms.variants import SPANNING_FOREST
 from mgraph.cluster.base import Rank
 from mgraph.planning.admission import refuse_check_without_room, refuse_without_room
+from mgraph.rank_jobs.checkpoints import use_checkpoints
 from mgraph.rank_jobs.results import StoredColumns
 from mgraph.shard.shard import Shard
 from mgraph.shard.user_ids import edges_of_users
@@ -27,16 +29,21 @@ class StoredForest(StoredColumns):
     maximum: bool
 
 
-def compute_spanning_forest(rank: Rank, graph: str, key: str, maximum: bool) -> dict[str, Any]:
+def compute_spanning_forest(
+    rank: Rank, graph: str, key: str, maximum: bool, checkpoint: CheckpointFolder | None = None
+) -> dict[str, Any]:
     """Find a spanning forest; store its edges as `key` and return this rank's stats."""
     shard: Shard = rank.objects[graph].for_call(rank.comm)
     refuse_without_room("a spanning forest", SPANNING_FOREST, shard, rank.comm)
     comm = rank.comm
     trace = Trace(rank.backend, rank.comm)
+    use_checkpoints(trace, shard, checkpoint, "spanning_forest", maximum=maximum)
     variant, arcs = run_variant.compute_spanning_forest(shard, comm, trace, maximum)
     with trace.phase("translate"):
         first, columns = edges_of_users(shard, comm, arcs)
+    trace.move_seconds("forest", "checkpoint", trace.checkpoints.seconds)
     rank.objects[key] = StoredForest(first, columns, maximum, labels=shard.labels)
+    trace.checkpoints.discard()
     return {
         "seconds": trace.seconds,
         "supersteps": trace.supersteps,

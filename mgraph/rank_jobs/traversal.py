@@ -19,7 +19,7 @@ from mgraph.cluster.base import Rank
 from mgraph.comm.base import Communicator
 from mgraph.errors import InputError
 from mgraph.io.output_tables import Values
-from mgraph.rank_jobs.checkpoints import FolderCheckpoints
+from mgraph.rank_jobs.checkpoints import use_checkpoints
 from mgraph.rank_jobs.results import MadeColumns, StoredColumns, labels_of_ids
 from mgraph.shard.graph_order import owned_distances, owned_predecessors, owned_users
 from mgraph.shard.result_routing import require_result_routing
@@ -68,8 +68,8 @@ def traverse(
     for key, spec in zip(keys, counted_searches(rank, specs[0].algorithm, specs), strict=True):
         trace = Trace(rank.backend, comm, shows)
         if spec.checkpoint is not None:
-            with trace.phase("checkpoint"):
-                trace.checkpoints = FolderCheckpoints(shard, comm, spec)
+            request = {"sources": sorted(spec.sources), "limit": spec.limit, "dtype": spec.dtype.name}
+            use_checkpoints(trace, shard, spec.checkpoint, spec.algorithm, **request)
         with trace.phase("prepare"):
             prepared = prepare(shard, comm, spec)
             if comm.size > 1:

@@ -258,7 +258,7 @@ def _columns_of_arcs(shard: Shard, comm: Communicator, arcs: Array) -> list[Arra
     """Return the lower and higher user id, and the weight, of arcs."""
     xp = shard.backend.xp
     rows = shard.rows
-    local = _rows_of_arcs(shard, arcs)
+    local = rows_of_arcs(shard, arcs)
     if shard.user_of_local is None:
         near = shard.partition.offset(comm.rank) + local
         far = rows.targets[arcs].astype(np.int64)
@@ -271,7 +271,7 @@ def _columns_of_arcs(shard: Shard, comm: Communicator, arcs: Array) -> list[Arra
     return [xp.minimum(near, far), xp.maximum(near, far), weights]
 
 
-def _rows_of_arcs(shard: Shard, arcs: Array) -> Array:
+def rows_of_arcs(shard: Shard, arcs: Array) -> Array:
     """Return the rows of distinct arcs; a CPU sorts the arcs for that."""
     indptr = shard.rows.indptr
     if not isinstance(shard.backend, CpuBackend):

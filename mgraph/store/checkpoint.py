@@ -1,4 +1,4 @@
-"""Files of checkpoints: the distances of each rank by position, and a manifest that names them, replaced last."""
+"""Files of checkpoints: values by position and lists of edges, and a manifest that names them, replaced last."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ import numpy as np
 
 from mgraph.errors import InputError, UsageError
 from mgraph.partition import Partition
+from mgraph.types import vertex_dtype
 
 MANIFEST = "checkpoint.json"
 FORMAT = "mgraph-checkpoint"
 VERSION = 1
-# Of the files of distances.
-PREFIX = "distances-"
-# Values that are read at once.
+# Of the files: <prefix><name>-<token>-<rank>.bin.
+PREFIX = "kept-"
+VALUES = "values"
+# Values or edges that are read at once.
 PIECE = 1 << 22
 
 
@@ -32,13 +34,13 @@ class Checkpoint:
     Attributes
     ----------
     about
-        The graph, the algorithm and its parameters: a search goes on from the checkpoint of an equal one alone.
+        The graph, the algorithm and its parameters: a call goes on from the checkpoint of an equal one alone.
     token
-        In the names of the files of distances.
+        In the names of the files.
     partition
-        Of positions to these files.
+        Of positions to the files of values.
     checksums
-        A CRC-32 of each file.
+        By name of the values and of each list, a CRC-32 of each rank's file.
     """
 
     about: dict[str, Any]
@@ -46,7 +48,7 @@ class Checkpoint:
     partition: Partition
     dtype: str
     bound: float | int
-    checksums: list[int]
+    checksums: dict[str, list[int]]
 
 
 def require_folder(folder: pathlib.Path) -> None:
@@ -84,16 +86,16 @@ def parse_manifest(folder: pathlib.Path, text: bytes, about: dict[str, Any]) -> 
     for name, wanted in about.items():
         if found.about.get(name) != wanted:
             raise UsageError(
-                f"{folder} has the checkpoint of another search, which differs in its {name}: give another folder, or "
+                f"{folder} has the checkpoint of another call, which differs in its {name}: give another folder, or "
                 "delete this one"
             )
     return found
 
 
-def write_part(folder: pathlib.Path, token: str, rank: int, values: np.ndarray) -> int:
-    """Write the values of one rank, wait until they are on the disk, and return their CRC-32."""
-    data = np.ascontiguousarray(values).view(np.uint8).data
-    with _explained(folder), open(folder / _name(token, rank), "xb") as file:
+def write_part(folder: pathlib.Path, name: str, token: str, rank: int, values: np.ndarray) -> int:
+    """Write the values or the list of one rank, wait until they are on the disk, and return their CRC-32."""
+    data = np.ascontiguousarray(values).reshape(-1).view(np.uint8).data
+    with _explained(folder), open(folder / _file(name, token, rank), "xb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
@@ -117,25 +119,52 @@ def read_owned(folder: pathlib.Path, found: Checkpoint, partition: Partition, ra
     """Return the values of the positions that a rank owns now."""
     owned = np.empty(partition.num_owned(rank), np.dtype(found.dtype))
     before = found.partition
-    for part, checksum in enumerate(found.checksums):
-        path = folder / _name(found.token, part)
+    for part in range(before.num_ranks):
         first = 0
-        crc = 0
-        try:
-            with open(path, "rb") as file:
-                while data := file.read(PIECE * owned.itemsize):
-                    crc = zlib.crc32(data, crc)
-                    values = np.frombuffer(data[: len(data) // owned.itemsize * owned.itemsize], owned.dtype)
-                    locals_before = np.arange(first, min(first + len(values), before.num_owned(part)))
-                    positions = locals_before * before.multiplier + before.offset(part)
-                    mine = partition.owner(positions) == rank
-                    owned[partition.local(positions[mine])] = values[: len(mine)][mine]
-                    first += len(values)
-        except OSError as error:
-            raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
-        if first != before.num_owned(part) or crc != checksum:
-            raise InputError(f"{path} is damaged: its checksum is not that of the checkpoint")
+        for values in _pieces(folder, found, VALUES, part, owned.dtype, before.num_owned(part)):
+            locals_before = np.arange(first, first + len(values))
+            positions = locals_before * before.multiplier + before.offset(part)
+            mine = partition.owner(positions) == rank
+            owned[partition.local(positions[mine])] = values[mine]
+            first += len(values)
     return owned
+
+
+def read_list(folder: pathlib.Path, found: Checkpoint, name: str, partition: Partition, rank: int) -> np.ndarray:
+    """Return the edges of a list whose first position a rank owns now."""
+    dtype = place_dtype(partition)
+    own = [np.empty((0, 2), dtype)]
+    for part in range(found.partition.num_ranks):
+        for values in _pieces(folder, found, name, part, dtype):
+            edges = values.reshape(-1, 2)
+            own.append(edges[partition.owner(edges[:, 0]) == rank])
+    return np.concatenate(own)
+
+
+def place_dtype(partition: Partition) -> np.dtype:
+    """Return the dtype of positions, and of places in a row, in lists: the same on any number of ranks."""
+    return vertex_dtype(partition.num_positions)
+
+
+def _pieces(
+    folder: pathlib.Path, found: Checkpoint, name: str, part: int, dtype: np.dtype, length: int | None = None
+) -> Iterator[np.ndarray]:
+    """Yield the values of a file in pieces; raise InputError at its end if it is damaged."""
+    path = folder / _file(name, found.token, part)
+    left = length
+    crc = 0
+    try:
+        with open(path, "rb") as file:
+            while data := file.read(PIECE * dtype.itemsize):
+                crc = zlib.crc32(data, crc)
+                values = np.frombuffer(data[: len(data) // dtype.itemsize * dtype.itemsize], dtype)[:left]
+                left = None if left is None else left - len(values)
+                # Pairs of a file that was cut are refused below.
+                yield values if length is not None else values[: len(values) // 2 * 2]
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
+    if left or crc != found.checksums[name][part]:
+        raise InputError(f"{path} is damaged: its checksum is not that of the checkpoint")
 
 
 def discard_all(folder: pathlib.Path) -> None:
@@ -151,8 +180,8 @@ def discard(paths: Iterable[pathlib.Path]) -> None:
         path.unlink(missing_ok=True)
 
 
-def _name(token: str, rank: int) -> str:
-    return f"{PREFIX}{token}-{rank:05}.bin"
+def _file(name: str, token: str, rank: int) -> str:
+    return f"{PREFIX}{name}-{token}-{rank:05}.bin"
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mgraph.algorithms.spanning_forest.boruvka import WorkList, boruvka
+from mgraph.algorithms.spanning_forest.boruvka import Round, WorkList, boruvka
 from mgraph.algorithms.spanning_forest.kernels import EDGE_MASK, TOP
 from mgraph.algorithms.spanning_forest.local_edges import forest_weights, order_keys
 from mgraph.comm.base import Communicator
@@ -187,13 +187,14 @@ def _tree_of_rounds(shard: Shard, work: WorkList, num_nodes: int, key_dtype: np.
     trees = []
     heaviest = []
 
-    def record_round(_: int, __: int, labels: Array, best: Array) -> None:
+    def record_round(done: Round) -> None:
+        best = done.best
         keys = xp.empty(len(best), key_dtype)
         for piece in pieces(len(best)):
             found = best[piece] != TOP
             of_edges = work.keys[xp.where(found, best[piece], 0)] if wide else best[piece] >> 32
             keys[piece] = xp.where(found, of_edges, lowest)
-        trees.append(labels)
+        trees.append(done.labels)
         heaviest.append(keys)
 
     taken, _, num_trees = boruvka(shard.backend, work, num_nodes, after_round=record_round)

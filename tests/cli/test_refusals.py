@@ -53,6 +53,8 @@ def bad(tmp_path, monkeypatch):
             "method 'hybrid' keeps no checkpoints: sweep, step do",
         ),
         ("sssp rmat:30 -s 0 --checkpoint none/kept", 2, r"/none/kept: there is no folder .*/none$"),
+        ("components rmat:30 --checkpoint none/kept", 2, r"/none/kept: there is no folder .*/none$"),
+        ("msf rmat:30 --checkpoint none/kept", 2, r"/none/kept: there is no folder .*/none$"),
         ("bfs rmat:30 -s 0 --on-loss retry", 2, "'retry' is not one of 'error', 'rebuild'"),
         ("bfs /dev/null -s 0", 3, "is not a file"),
         ("bfs badid.txt -s 0", 3, r"/badid\.txt:2: vertex 'x' is not "),

@@ -162,11 +162,13 @@ def test_reverse_follows_arcs_backward(tmp_path):
     assert "--reverse needs rows: use --layout rows" in line
 
 
-@pytest.mark.parametrize("search", ["bfs", "sssp"])
-def test_checkpoint_folder_is_gone_when_the_search_is_done(tmp_path, search):
+@pytest.mark.parametrize("words", ["bfs -s 1", "sssp -s 1", "components", "msf"])
+def test_checkpoint_folder_is_gone_when_the_call_is_done(tmp_path, words):
     folder = tmp_path / "kept"
-    plain = json.loads(run(search, "rmat:6", "-s", "1", "--json").output)
-    found = json.loads(run(search, "rmat:6", "-s", "1", "--checkpoint", str(folder), "--json").output)
-    assert found["stats"]["num_reached"] == plain["stats"]["num_reached"]
+    command = (*words.split(), "rmat:6", "--json")
+    plain = json.loads(run(*command).output)
+    found = json.loads(run(*command, "--checkpoint", str(folder)).output)
+    for name in ("num_reached", "num_components", "total_weight"):
+        assert {**found, **found["stats"]}.get(name) == {**plain, **plain["stats"]}.get(name)
     assert "checkpoint" in found["stats"]["seconds"]
     assert not folder.exists()

@@ -1,11 +1,15 @@
-"""Searches that are stopped and go on from their checkpoint: equal to the bit, on any number of ranks."""
+"""Calls that are stopped and go on from their checkpoint: equal to the bit, on any number of ranks."""
 
 from __future__ import annotations
 
+import collections
+import contextlib
+import functools
 import os
 import pathlib
 
 import dask
+import numpy as np
 import pytest
 import rank_programs as programs
 from distributed import Client, LocalCluster
@@ -13,6 +17,7 @@ from killer import Killer
 from local_clusters import GPU, local_cluster
 
 import mgraph as mg
+from mgraph.algorithms.components import afforest
 from mgraph.cluster.in_process import InProcessCluster
 from mgraph.config import settings
 from mgraph.errors import InputError, UsageError
@@ -28,13 +33,14 @@ class Stopped(Exception):
 def every_step(monkeypatch):
     """Keep a checkpoint at every superstep that may have one; yield what stops a search at one of them."""
     monkeypatch.setattr(checkpoints, "SPACING", 0)
+    monkeypatch.setattr(afforest, "ROUND_ARCS", 40)
     keep = checkpoints.FolderCheckpoints.keep
     state = {"kept": 0, "stop": None}
 
-    def counted(self, found):
+    def counted(self, found, since=None):
         if self._comm.rank == 0:
             state["kept"] += 1
-        keep(self, found)
+        keep(self, found, since)
         # A barrier: every rank reads the same count.
         self._comm.barrier()
         if state["kept"] == state["stop"]:
@@ -98,6 +104,126 @@ def test_search_stopped_at_80_percent_goes_on_in_under_40_percent(tmp_path, ever
     assert not folder.exists()
 
 
+def trees(ranks: int):
+    """Make a graph of two large trees and many small ones, none of them a giant, in natural order."""
+    vertices = np.arange(600)
+    # From vertex 400 on paths of three; cycles are closed by edges to grandparents.
+    of_paths = np.where(vertices % 3 == 0, vertices, vertices - 1)
+    parents = np.select([vertices < 200, vertices < 400], [vertices // 3, 100 + vertices // 2], of_paths)
+    sources = np.concatenate([vertices, vertices])
+    targets = np.concatenate([parents, parents[parents]])
+    weights = (sources * 37 + targets * 11) % 101 / 4 - 9
+    return mg.from_edges(sources, targets, weights, num_vertices=600, order="natural", cluster=InProcessCluster(ranks))
+
+
+def arcs(ranks: int):
+    """Make a directed tree, of which each arc is known at one end, on many ranks at once."""
+    children = np.arange(1, 400)
+    cluster = InProcessCluster(ranks)
+    return mg.from_edges(children * 7 % 13 * children // 13, children, directed=True, order="degree", cluster=cluster)
+
+
+def skewed(ranks: int):
+    """Make two cliques, of light and of heavy edges, each with pairs that only edges of middle weight reach."""
+    one, other = np.triu_indices(60, 1)
+    spread = (one * 61 + other * 17) % 97
+    ends = np.arange(60, 80)
+    pairs = ends[::2]
+    near = [(one, other, spread + 1), (pairs, pairs + 1, 0 * pairs), (pairs, pairs - 60, pairs + 500)]
+    sources, targets, weights = (np.concatenate(column) for column in zip(*near, strict=True))
+    sources = np.concatenate([sources, sources + 80, [0]])
+    targets = np.concatenate([targets, targets + 80, [80]])
+    weights = np.concatenate([weights, weights + 2000, [9000]])
+    return mg.from_edges(sources, targets, weights, order="natural", cluster=InProcessCluster(ranks))
+
+
+def wide(ranks: int, **how):
+    return mg.grid(24, 24, weights="float64", cluster=InProcessCluster(ranks), **how)
+
+
+def dense(ranks: int):
+    """Make a graph of so many edges that a forest takes light ones first."""
+    return mg.rmat(8, cluster=InProcessCluster(ranks))
+
+
+PASSES = {
+    "components": (mg.connected_components, [roads, directed, trees, arcs]),
+    "forest": (mg.minimum_spanning_forest, [roads, trees, wide, dense, skewed]),
+    "heaviest forest": (functools.partial(mg.minimum_spanning_forest, maximum=True), [roads, dense]),
+}
+
+
+@pytest.mark.covering
+@pytest.mark.parametrize("ranks", [(1, 3), (3, 2), (2, 1), (2, 3)])
+@pytest.mark.parametrize(("name", "make"), [(name, make) for name, (_, graphs) in PASSES.items() for make in graphs])
+def test_components_and_forests_go_on_from_every_state(tmp_path, every_step, name, make, ranks):
+    find = PASSES[name][0]
+    folder = tmp_path / "kept"
+    before, after = ranks
+    with make(before) as g, make(after) as other:
+        expected = columns(find(g))
+        assert columns(find(other)) == expected
+        every_step["kept"] = 0
+        assert columns(find(g, checkpoint=folder)) == expected
+        total = every_step["kept"]
+        assert total
+        for stop in sorted({1, -(-total * 8 // 10), total}):
+            every_step |= {"kept": 0, "stop": stop}
+            with pytest.raises(Stopped):
+                find(g, checkpoint=folder)
+            assert MANIFEST in os.listdir(folder)
+            every_step["stop"] = None
+            resumed = find(other, checkpoint=folder)
+            assert columns(resumed) == expected
+            assert "checkpoint" in resumed.stats.seconds
+            mg.validate(resumed)
+            assert not folder.exists()
+
+
+@pytest.mark.parametrize("nth", [3, 5, 6])
+def test_forest_goes_on_from_one_late_state(tmp_path, every_step, monkeypatch, nth):
+    calls = collections.Counter()
+
+    def is_due(self):
+        calls[id(self)] += 1
+        return calls[id(self)] == nth
+
+    monkeypatch.setattr(checkpoints.FolderCheckpoints, "is_due", is_due)
+    every_step["stop"] = 1
+    with roads(3) as g, roads(2) as other:
+        expected = columns(mg.minimum_spanning_forest(g))
+        with pytest.raises(Stopped):
+            mg.minimum_spanning_forest(g, checkpoint=tmp_path / "kept")
+        every_step["stop"] = None
+        assert columns(mg.minimum_spanning_forest(other, checkpoint=tmp_path / "kept")) == expected
+
+
+def test_components_stopped_at_80_percent_link_under_40_percent_of_the_rows(tmp_path, every_step):
+    def rows(found):
+        return sum(step["frontier"] for step in found.stats.supersteps if step["method"] == "finish")
+
+    with directed(3) as g:
+        whole = mg.connected_components(g, checkpoint=tmp_path / "kept")
+        every_step |= {"stop": -(-every_step["kept"] * 8 // 10), "kept": 0}
+        with pytest.raises(Stopped):
+            mg.connected_components(g, checkpoint=tmp_path / "kept")
+    every_step["stop"] = None
+    with directed(2) as g:
+        assert 0 < rows(mg.connected_components(g, checkpoint=tmp_path / "kept")) < 0.4 * rows(whole)
+
+
+def test_forest_that_was_stopped_twice_goes_on(tmp_path, every_step):
+    """The second time from a state between light and heavy edges, on other ranks."""
+    with dense(3) as g:
+        expected = columns(mg.minimum_spanning_forest(g))
+    for ranks, stop in ((3, 2), (2, 2), (4, 3), (1, None)):
+        every_step |= {"kept": 0, "stop": stop}
+        with dense(ranks) as g, contextlib.suppress(Stopped):
+            found = mg.minimum_spanning_forest(g, checkpoint=tmp_path / "kept")
+            assert stop is None, "it was stopped"
+            assert columns(found) == expected
+
+
 @pytest.mark.parametrize("first", ["step", "sweep"])
 def test_checkpoint_of_another_variant_is_used(tmp_path, every_step, first):
     second = {"step": "sweep", "sweep": "step"}[first]
@@ -134,6 +260,19 @@ def test_search_of_a_gpu_goes_on_on_cpus(tmp_path, every_step, search):
         assert columns(search(g, 3, checkpoint=tmp_path / "kept")) == expected
 
 
+@pytest.mark.ci
+@pytest.mark.parametrize("find", [mg.connected_components, mg.minimum_spanning_forest])
+def test_components_and_forest_of_a_gpu_go_on_on_cpus_and_back(tmp_path, every_step, find):
+    with mg.grid(8, 8, cluster=InProcessCluster(2)) as g, mg.grid(8, 8, cluster=local_cluster(GPU)) as on_gpu:
+        expected = columns(find(g))
+        for first, second in ((g, on_gpu), (on_gpu, g)):
+            every_step |= {"kept": 0, "stop": 1}
+            with pytest.raises(Stopped):
+                find(first, checkpoint=tmp_path / "kept")
+            every_step["stop"] = None
+            assert columns(find(second, checkpoint=tmp_path / "kept")) == expected
+
+
 def test_compact_graph_goes_on_on_another_number_of_ranks(tmp_path, every_step):
     with roads(3, layout="compact") as g:
         expected = columns(mg.sssp(g, 3))
@@ -165,7 +304,7 @@ def stopped(tmp_path, every_step):
 )
 def test_checkpoint_of_another_search_is_refused_and_stays(stopped, make, search, differs):
     names = sorted(os.listdir(stopped))
-    with make(2) as g, pytest.raises(UsageError, match=f"of another search, which differs in its {differs}: give"):
+    with make(2) as g, pytest.raises(UsageError, match=f"of another call, which differs in its {differs}: give"):
         search(g, checkpoint=stopped)
     assert sorted(os.listdir(stopped)) == names
 
@@ -183,7 +322,7 @@ def test_graph_with_other_weights_alone_is_another_one(tmp_path, every_step):
 
 @pytest.mark.parametrize("how", ["file", "manifest", "missing"])
 def test_damaged_checkpoint_is_refused(stopped, how):
-    path = stopped / MANIFEST if how == "manifest" else next(stopped.glob("distances-*"))
+    path = stopped / MANIFEST if how == "manifest" else next(stopped.glob("kept-values-*"))
     if how == "missing":
         path.unlink()
     else:
@@ -192,6 +331,29 @@ def test_damaged_checkpoint_is_refused(stopped, how):
         path.write_bytes(data)
     with roads(3) as g, pytest.raises(InputError, match=r"damaged|cannot be read"):
         mg.sssp(g, 3, checkpoint=stopped)
+
+
+def test_damaged_or_other_forest_is_refused(tmp_path, every_step):
+    folder = tmp_path / "kept"
+    every_step["stop"] = 2
+    with dense(2) as g:
+        with pytest.raises(Stopped):
+            mg.minimum_spanning_forest(g, checkpoint=folder)
+        with pytest.raises(UsageError, match="differs in its maximum: give"):
+            mg.minimum_spanning_forest(g, maximum=True, checkpoint=folder)
+        with pytest.raises(UsageError, match="differs in its algorithm: give"):
+            mg.connected_components(g, checkpoint=folder)
+        for name in ("taken", "candidates"):
+            path = max(folder.glob(f"kept-{name}-*"), key=lambda path: path.stat().st_size)
+            whole = path.read_bytes()
+            for damaged in (whole[:-4], whole[:-16], whole + bytes(16), bytes([whole[0] ^ 1]) + whole[1:]):
+                path.write_bytes(damaged)
+                with pytest.raises(InputError, match="is damaged: its checksum"):
+                    mg.minimum_spanning_forest(g, checkpoint=folder)
+            path.write_bytes(whole)
+        every_step["stop"] = None
+        expected = columns(mg.minimum_spanning_forest(g))
+        assert columns(mg.minimum_spanning_forest(g, checkpoint=folder)) == expected
 
 
 def test_folder_with_other_files_is_refused(tmp_path):
@@ -255,3 +417,29 @@ def test_search_of_a_killed_worker_goes_on_from_its_checkpoint(tmp_path):
         # The levels before the kill were not searched again.
         assert len(found.stats.supersteps) < 6001 - 1500
         assert not pathlib.Path(folder).exists()
+
+
+@pytest.mark.ci
+@pytest.mark.timeout(240)
+def test_forest_of_a_killed_worker_goes_on_from_its_checkpoint(tmp_path):
+    folder = tmp_path / "kept"
+    with mg.grid(1000, 1000) as g:
+        expected = columns(mg.minimum_spanning_forest(g))
+    patience = dask.config.set({"distributed.deploy.lost-worker-timeout": "10 minutes"})
+    with (
+        patience,
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as workers,
+        Client(workers, set_as_default=False) as client,
+        mg.connect(client, num_ranks=2, on_loss="rebuild") as ranks,
+        mg.grid(1000, 1000, cluster=ranks) as g,
+        dask.config.set({"mgraph.checkpoint-every": 1e-9}),
+    ):
+        # Kernels are loaded, so that the killed call is not done before.
+        mg.minimum_spanning_forest(g, maximum=True, checkpoint=folder)
+        killer = Killer(ranks.run(programs.where)[1][0], (folder / MANIFEST).exists)
+        found = mg.minimum_spanning_forest(g, checkpoint=folder)
+        killer.join()
+        assert columns(found) == expected
+        # The lightest edge of each vertex was not taken again.
+        assert found.stats.supersteps[0]["method"] != "rows"
+        assert not folder.exists()

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mgraph.algorithms.bfs.step_kernels import mark_bits, merge_parents, pull_level, push_level, settle_level
-from mgraph.algorithms.common.checkpoints import Checkpoints, SearchState
+from mgraph.algorithms.common.checkpoints import Checkpoints, KeptState
 from mgraph.algorithms.common.send_to_owners import send_to_owners
 from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.derived import IN_ROWS
@@ -55,7 +55,7 @@ def bfs(
     arcs_before = 0
     while search.num_frontier and search.level != depth_limit and not search.is_done:
         if search.is_due:
-            trace.checkpoints.keep(SearchState(search.levels, search.level))
+            trace.checkpoints.keep(KeptState(search.levels, search.level))
         frontier = search.num_frontier
         arcs = search.frontier_arcs
         num_positions = shard.partition.num_positions
@@ -196,10 +196,10 @@ class LevelSearch:
         return bits
 
 
-def _go_on_from(search: LevelSearch, state: SearchState) -> None:
+def _go_on_from(search: LevelSearch, state: KeptState) -> None:
     """Begin a search with the frontier of a checkpoint."""
     dtype = search.shard.partition.dtype
-    search.levels = levels = state.distances
+    search.levels = levels = state.values
     search.level = int(state.bound) - 1
     before = levels < state.bound
     reached = (before.nonzero()[0] + search.base).astype(dtype)

@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from mgraph.algorithms.bfs.sweep_kernels import sweep_levels
-from mgraph.algorithms.common.checkpoints import SearchState
+from mgraph.algorithms.common.checkpoints import KeptState
 from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.derived import EDGE_BLOCKS
 from mgraph.algorithms.variant import GraphSizes, Variant
@@ -43,7 +43,7 @@ def bfs_sweep(
         states = np.array([partition.state(p) for p in set(sources)], partition.dtype)
         levels[backend.to_device(states)] = 0
     else:
-        levels[own] = state.distances
+        levels[own] = state.values
         comm.allreduce(levels[: partition.num_states], "min")
     counters = backend.xp.zeros(1, np.int64)
     both_ways = 0 if shard.info.directed else 1
@@ -73,7 +73,7 @@ def bfs_sweep(
         )
         level += 1
         if improved and is_due:
-            trace.checkpoints.keep(SearchState(_widen(levels[own]), level))
+            trace.checkpoints.keep(KeptState(_widen(levels[own]), level))
     return Traversal(_widen(levels[own]), None)
 
 

@@ -1,53 +1,76 @@
-"""What the loop of a search gives to be kept from time to time, so that another search can go on from there.
+"""What a loop gives to be kept from time to time, so that another call can go on from there.
 
-The distances alone are enough. Those of BFS are levels up to that of the frontier. Those of SSSP are upper bounds,
-final below the bound of the bucket, and every other reached vertex waits: from there relaxations reach the same fixed
-point. Predecessors are found from the distances in the end.
+Of a search the distances alone are enough. Those of BFS are levels up to that of the frontier. Those of SSSP are upper
+bounds, final below the bound of the bucket, and every other reached vertex waits: from there relaxations reach the same
+fixed point. Predecessors are found from the distances in the end. Components are kept as a tree root for each
+vertex, and whether its row is still to be linked; a spanning forest as the tree of each vertex, the edges taken, and
+those that may be.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from mgraph.comm.base import Communicator
 from mgraph.types import Array
 
 
 @dataclass(frozen=True)
-class SearchState:
-    """One rank's part of the state of a search between two supersteps.
+class CheckpointFolder:
+    """Where a call keeps its state, and after how many seconds."""
+
+    path: str
+    every_s: float
+
+
+@dataclass(frozen=True)
+class KeptState:
+    """One rank's part of the state between two supersteps.
 
     Attributes
     ----------
-    distances
-        Of the owned vertices.
+    values
+        Of the owned vertices: distances, tree roots or trees.
     bound
-        BFS: the level of the frontier. SSSP: below it all distances are final, and their arcs are relaxed.
+        BFS: the level of the frontier. SSSP: below it all distances are final, and their arcs are relaxed. A forest:
+        the weight below which no other edges than those listed are needed.
+    lists
+        Edges by name: of each the position of an end, and its place in that vertex's row. A state that is found has
+        those of the owned vertices.
     """
 
-    distances: Array
-    bound: float | int
+    values: Array
+    bound: float | int = 0
+    lists: dict[str, Array] = field(default_factory=dict)
 
 
 class Checkpoints:
-    """Keep nothing: the checkpoints of most searches.
+    """Keep nothing: the checkpoints of most calls.
 
     Attributes
     ----------
+    is_on
+        Whether states are kept.
     found
-        The state from which the search goes on; None if it begins at its sources.
+        The state from which the call goes on; None if it begins from nothing.
     seconds
         What keeping states has taken.
     """
 
-    found: SearchState | None = None
+    is_on = False
+    found: KeptState | None = None
     seconds = 0.0
 
     def is_due(self) -> bool:
         """Return whether this rank wants to keep the state now; if any rank does, all must."""
         return False
 
-    def keep(self, state: SearchState) -> None:
-        """Keep a state; collective."""
+    def are_due(self, comm: Communicator) -> bool:
+        """Return whether any rank wants to keep the state now; collective where states are kept."""
+        return self.is_on and comm.any(self.is_due())
+
+    def keep(self, state: KeptState, since: float | None = None) -> None:
+        """Keep a state, which was made from the time `since` on if that took long; collective."""
 
     def discard(self) -> None:
-        """Discard what was kept for a search that is done; collective."""
+        """Discard what was kept for a call that is done; collective."""

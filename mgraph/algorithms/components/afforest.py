@@ -19,17 +19,24 @@ On several ranks a breadth-first search from a hub comes first, at which they ar
 If these edges are many, it was not the giant, and the algorithm above runs. The search may have been ended early: the
 vertices that it did not reach are outside, and are linked to the giant like any other.
 
+A call with checkpoints links its rows in rounds, equally many on all ranks, and may keep its state before each: whole
+forests are merged, and each owned vertex has its root, complemented while its row is not linked. Any ranks can go on
+from there: they find the giant of this forest, perhaps another one, and link those of the rows left that are outside.
+
 Results: the root of every position, on every rank, the smallest position of its component; where the ranks exchanged
 bits and pairs, the root of a marked vertex is that of the giant's vertex.
 """
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 
 from mgraph.algorithms.bfs.persistent_multi_gpu import VARIANT as SEARCH
 from mgraph.algorithms.bfs.persistent_multi_gpu import bfs_multi_gpu
 from mgraph.algorithms.bfs.step import DEEP_DEGREE
+from mgraph.algorithms.common.checkpoints import KeptState
 from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.components.kernels import (
     add_up_lengths,
@@ -46,7 +53,9 @@ from mgraph.algorithms.components.kernels import (
 from mgraph.algorithms.components.union_find import Roots, Union
 from mgraph.algorithms.variant import Derived, GraphSizes, Variant
 from mgraph.comm.base import Communicator
+from mgraph.partition import chunk_range
 from mgraph.shard.shard import Shard, cached_on_shard
+from mgraph.shard.user_ids import gather_states
 from mgraph.types import Array, none_of
 
 # A search for the giant ends after so many levels: on RMAT and uniform graphs it is complete before.
@@ -56,6 +65,8 @@ EDGES = 1 << 10
 EDGE_SHARE = 32
 # The lengths of so many rows are added up by one block, in less time than the host takes to launch CuPy's cumsum.
 ONE_BLOCK_ROWS = 1 << 16
+# Arcs of a round, after which a state may be kept: a core links so many in less than a second.
+ROUND_ARCS = 1 << 24
 
 
 @cached_on_shard
@@ -81,18 +92,23 @@ def find_components(shard: Shard, comm: Communicator, trace: Trace, searched: Tr
 class _Components(Union):
     """A rank's forest, and the steps that join its trees over arcs."""
 
+    # By owned vertex, whether its row is to be linked: of a call that goes on from a checkpoint.
+    is_left: Array | None = None
+
     def find(self, searched: Traversal | None) -> Roots:
         if searched is not None and (found := self.finish_around(searched)) is not None:
             return found
-        self.sample()
-        marked = None
-        if self.comm.size > 1:
-            self.exchange_hubs()
-            self.vote()
-            marked = self.exchange_giant()
+        if (state := self.trace.checkpoints.found) is not None:
+            self.go_on_from(state)
         else:
-            self.vote()
-        num_rows, arcs = self.link_all(marked) if self.shard.info.directed else self.link_outside(marked)
+            self.sample()
+            if self.comm.size > 1:
+                self.exchange_hubs()
+        self.vote()
+        marked = self.exchange_giant() if self.comm.size > 1 else None
+        rows, offsets, arcs = self.list_rows(marked)
+        num_rows = len(offsets) - 1
+        self.link_rows(rows, offsets, arcs, marked)
         if marked is not None:
             marked = self.merge_forests(marked, num_rows, arcs)
         else:
@@ -154,18 +170,37 @@ class _Components(Union):
         if self.comm.size > 1:
             self.comm.allreduce(self.giant, "min")
 
-    def link_all(self, marked: Array | None) -> tuple[int, int]:
-        """Link both ends of every arc; return the numbers of rows and arcs scanned."""
-        rows = self.shard.rows
-        n = self.shard.num_owned
-        of_rows = (rows.indptr, rows.indptr, rows.targets, self.base)
-        link_arcs[self.backend](
-            0, len(rows.targets), None, n, *of_rows, *self.layout, marked, self.giant, self.parents
-        )  # fmt: skip
-        return n, len(rows.targets)
+    def list_rows(self, marked: Array | None) -> tuple[Array | None, Array, int]:
+        """List the rows to be linked: None for all, else a list; with where their arcs begin, and how many there are.
 
-    def link_outside(self, marked: Array | None) -> tuple[int, int]:
-        """Link vertices outside the giant to their other neighbors; return the numbers of rows and arcs."""
+        Directed graphs have an edge at one end alone. Of others the rows of the giant are left out.
+        """
+        rows = self.shard.rows
+        if self.shard.info.directed and self.is_left is None:
+            return None, rows.indptr, len(rows.targets)
+        if self.shard.info.directed:
+            listed = self.backend.xp.arange(self.shard.num_owned, dtype=self.parents.dtype)
+            lengths = rows.indptr[1:] - rows.indptr[:-1]
+            arcs = len(rows.targets)
+        else:
+            listed, lengths, arcs = self.list_outside(marked)
+        if self.is_left is not None:
+            left = self.is_left[listed]
+            listed = listed[left]
+            lengths = lengths[left]
+            arcs = int(lengths.sum())
+        if not arcs:
+            return listed[:0], self.backend.xp.zeros(1, np.int64), 0
+        offsets = self.backend.xp.empty(len(listed) + 1, np.int64)
+        if len(listed) <= ONE_BLOCK_ROWS:
+            add_up_lengths[self.backend](0, 1, len(listed), lengths, offsets)
+        else:
+            offsets[0] = 0
+            self.backend.xp.cumsum(lengths, out=offsets[1:])
+        return listed, offsets, arcs
+
+    def list_outside(self, marked: Array | None) -> tuple[Array, Array, int]:
+        """List the rows outside the giant, with the numbers of their arcs, and the number of all of these."""
         backend = self.backend
         xp = self.backend.xp
         rows = self.shard.rows
@@ -180,16 +215,49 @@ class _Components(Union):
             of_states = (n, rows.indptr, self.base, *self.layout, marked, self.root_of_giant, self.parents)
             list_untold[backend](0, -(-n // 32), *of_states, *found)
         num_rows, arcs = backend.to_host(counters).tolist()
-        if arcs:
-            offsets = xp.empty(num_rows + 1, np.int64)
-            if num_rows <= ONE_BLOCK_ROWS:
-                add_up_lengths[backend](0, 1, num_rows, lengths, offsets)
-            else:
-                offsets[0] = 0
-                xp.cumsum(lengths[:num_rows], out=offsets[1:])
-            of_rows = (offsets, rows.indptr, rows.targets, self.base)
-            link_arcs[backend](0, arcs, outside, num_rows, *of_rows, *self.layout, marked, self.giant, self.parents)
-        return num_rows, arcs
+        return outside[:num_rows], lengths[:num_rows], arcs
+
+    def link_rows(self, listed: Array | None, offsets: Array, arcs: int, marked: Array | None) -> None:
+        """Link both ends of the arcs of listed rows, in rounds if their state is kept."""
+        checkpoints = self.trace.checkpoints
+        rows = self.shard.rows
+        of_rows = (offsets, rows.indptr, rows.targets, self.base)
+        num_rounds = 1
+        if checkpoints.is_on:
+            wanted = np.array([1 + arcs // ROUND_ARCS])
+            num_rounds = int(self.comm.allreduce(wanted, "max")[0])
+        for k in range(num_rounds):
+            lo, hi = chunk_range(arcs, k, num_rounds)
+            if checkpoints.are_due(self.comm):
+                self.keep(listed, offsets, lo)
+            if hi > lo:
+                link_arcs[self.backend](
+                    lo, hi, listed, len(offsets) - 1, *of_rows, *self.layout, marked, self.giant, self.parents
+                )
+
+    def keep(self, listed: Array | None, offsets: Array, num_linked: int) -> None:
+        """Keep the state after the first arcs of the listed rows."""
+        since = time.monotonic()
+        xp = self.backend.xp
+        if self.comm.size > 1:
+            self.exchange_forests()
+        else:
+            self.compress_paths()
+        first, step = self.own
+        values = self.parents[first::step][: self.shard.num_owned].astype(np.int64)
+        # A row is linked when its last arc is; one in the giant is not.
+        num_rows = int(xp.searchsorted(offsets[1:], num_linked, side="right"))
+        left = xp.ones(len(values), bool) if self.is_left is None else self.is_left.copy()
+        left[slice(num_rows) if listed is None else listed[:num_rows]] = False
+        self.trace.checkpoints.keep(KeptState(xp.where(left, ~values, values)), since)
+
+    def go_on_from(self, found: KeptState) -> None:
+        """Begin with the forest of a checkpoint."""
+        partition = self.shard.partition
+        self.is_left = found.values < 0
+        roots = self.backend.xp.where(self.is_left, ~found.values, found.values).astype(partition.dtype)
+        of_states = gather_states(self.shard, self.comm, roots)
+        self.parents = of_states[partition.state(self.backend.xp.arange(partition.num_positions))]
 
 
 def _find_around_giant(shard: Shard, comm: Communicator, trace: Trace) -> Roots:
@@ -235,4 +303,5 @@ VARIANT = Variant(
     applies=lambda conditions: conditions.layout == "rows",
     bytes=_bytes,
     loop=_find,
+    keeps_checkpoints=True,
 )

@@ -69,8 +69,31 @@ class Joined:
     num_trees: int
 
 
-# Called after a round: trees and edges it began with, the new number of every tree, and its best edge.
-AfterRound = Callable[[int, int, Array, Array], None]
+@dataclass
+class Round:
+    """A round that is done.
+
+    Attributes
+    ----------
+    num_trees, num_edges
+        With which it began, on this rank.
+    labels
+        The new number of every tree.
+    best
+        The name of every tree's best edge.
+    taken, rest
+        The names of all edges taken so far, as boruvka() returns them, and the edges that are left.
+    """
+
+    num_trees: int
+    num_edges: int
+    labels: Array
+    best: Array
+    taken: Array
+    rest: WorkList
+
+
+AfterRound = Callable[[Round], None]
 
 
 def boruvka(
@@ -79,7 +102,7 @@ def boruvka(
     num_trees: int,
     agree: Agree | None = None,
     more: Callable[[int], bool] = bool,
-    after_round: AfterRound = lambda *_: None,
+    after_round: AfterRound = lambda _: None,
 ) -> tuple[Array, Array | None, int]:
     """Join trees 0 .. num_trees - 1 over the edges of a list.
 
@@ -90,7 +113,7 @@ def boruvka(
     more
         Whether to continue, given the length of the own list; the same on every rank.
     after_round
-        Called with the facts of each round.
+        Called after each round.
 
     Returns
     -------
@@ -112,9 +135,9 @@ def boruvka(
         joined, rest = join_and_renumber(backend, above, work)
         mask = EDGE_MASK if work.edges is None else -1
         take_edges[backend](0, num_trees, above, best, joined.numbers, 0, mask, taken[num_taken:])
-        after_round(num_trees, len(work), joined.labels, best)
-        tables.append(joined.labels)
         num_taken += num_trees - joined.num_trees
+        after_round(Round(num_trees, len(work), joined.labels, best, taken[:num_taken], rest))
+        tables.append(joined.labels)
         num_trees = joined.num_trees
         work = rest
     # From the last round back: each step is as long as its round had trees.

@@ -12,7 +12,8 @@
 Edges are ordered by (weight, lower position, higher position), so that the result is one set of edges for any number of
 ranks. A heaviest edge of a cycle is in no such forest, wherever the cycle is: so a rank may drop edges outside its own
 forest, and the bytes exchanged are proportional to the number of trees. On a GPU all rounds of a rank by itself take
-one launch (persistent.py). Taking light edges first and filtering the rest is Osipov, Sanders and Singler's (2009).
+one launch (persistent.py). A call with checkpoints may keep its state between these steps (kept_forest.py). Taking
+light edges first and filtering the rest is Osipov, Sanders and Singler's (2009).
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from functools import partial
 import numpy as np
 
 from mgraph.algorithms.common.traversal import Trace
-from mgraph.algorithms.spanning_forest.boruvka import WorkList, boruvka, join_and_renumber
+from mgraph.algorithms.spanning_forest.boruvka import Round, WorkList, boruvka, join_and_renumber
+from mgraph.algorithms.spanning_forest.kept_forest import candidates_of, forest_of, keep_forest
 from mgraph.algorithms.spanning_forest.kernels import (
     EDGE_MASK,
     TOP,
@@ -56,16 +58,34 @@ PACKED_POSITIONS = 1 << 31
 def msf(shard: Shard, comm: Communicator, trace: Trace, maximum: bool = False, *, is_persistent: bool = False) -> Array:
     """Return this rank's arcs of the lightest spanning forest, or of the heaviest; each edge is on one rank."""
     forest = _Forest(shard, comm, trace, forest_weights(shard, comm, maximum), is_persistent)
-    taken = forest.take_lightest_arcs()
-    own = OwnEdges(shard, forest.weights)
+    found = trace.checkpoints.found
+    if found is None:
+        forest.take_lightest_arcs()
+        own = OwnEdges(shard, forest.weights)
+    else:
+        own = OwnEdges(shard, forest.weights)
+        forest.labels, forest.num_trees, forest.taken = forest_of(found, comm, own)
+    forest.keep(own, shard.backend.xp.empty(0, np.int64), MIN_KEY)
     edges = forest.shrink(own)
     if comm.size > 1:
         edges = forest.merge(own, edges)
-    return shard.backend.xp.concatenate([taken, own.arcs(edges)[1]])
+    return shard.backend.xp.concatenate([forest.taken, own.arcs(edges)[1]])
 
 
 class _Forest:
-    """The trees after the first round, the same on every rank, and the steps that join them."""
+    """The trees after the first round, the same on every rank, and the steps that join them.
+
+    Attributes
+    ----------
+    labels, num_trees
+        The tree of every state, and how many there are.
+    taken
+        This rank's arcs that are in the forest.
+    """
+
+    labels: Array
+    num_trees: int
+    taken: Array
 
     def __init__(self, shard: Shard, comm: Communicator, trace: Trace, weights: Array, is_persistent: bool) -> None:
         self.shard = shard
@@ -78,8 +98,8 @@ class _Forest:
             assert isinstance(self.backend, PersistentBackend), "the variant applies to no other"
             self.persistent = self.backend
 
-    def take_lightest_arcs(self) -> Array:
-        """Add every vertex's lightest edge to the forest; return the arcs of this rank's vertices."""
+    def take_lightest_arcs(self) -> None:
+        """Add every vertex's lightest edge to the forest."""
         xp = self.backend.xp
         backend = self.backend
         rows = self.shard.rows
@@ -93,9 +113,9 @@ class _Forest:
         runs = max(-(-hubs // RUN), min(hubs, RUNS))
         lightest_arcs_of_hubs[backend](0, runs, hubs, runs, *of_rows, LIGHTEST_BLOCK_ROW, own, arcs)
         if self.comm.size == 1 and self.persistent is not None:
-            taken, self.labels, self.num_trees = join_vertices_persistent(self.persistent, own, arcs)
+            self.taken, self.labels, self.num_trees = join_vertices_persistent(self.persistent, own, arcs)
             self.trace.superstep("rows", num_owned, len(rows.targets))
-            return taken
+            return
         above = gather_states(self.shard, self.comm, own)
         remove_cycles[backend](0, len(above), above)
         joined, _ = join_and_renumber(backend, above)
@@ -108,27 +128,44 @@ class _Forest:
         take_edges[backend](0, num_owned, own, arcs, roots, base, -1, taken)
         self.trace.superstep("rows", self.shard.partition.num_positions, len(rows.targets))
         num_roots = self.num_trees if self.comm.size == 1 else int(roots[-1] - roots[0])
-        return taken[: num_owned - num_roots]
+        self.taken = taken[: num_owned - num_roots]
+
+    def keep(self, own: OwnEdges, edges: Array, bound: int, taken: Array | None = None) -> None:
+        """Keep the state if it is due, with these candidates, and further edges taken."""
+        if self.trace.checkpoints.are_due(self.comm):
+            arcs = self.taken if taken is None else self.backend.xp.concatenate([self.taken, own.arcs(taken)[1]])
+            keep_forest(self.trace, own, self.labels, arcs, edges, bound)
 
     def shrink(self, own: OwnEdges) -> Array:
         """Return those of this rank's edges that are in their forest, light ones first."""
-        sample = own.sample(self.labels)
-        light = max(LIGHT * self.num_trees, sample.num_edges // SHARE)
-        if sample.num_edges <= 2 * light:
-            work = own.between(self.labels, MIN_KEY, TOP, sample.capacity())
-            taken, _, _ = self.join(work, self.num_trees, last=True)
-            self.trace.superstep("shrink", self.num_trees, own.num_edges, light=len(work), heavy=0)
+        light, max_key = self.list_light(own)
+        num_light = len(light)
+        taken, tree_of, num_trees = self.join(light, self.num_trees, last=max_key == TOP)
+        self.keep(own, taken, own.first_weight_after(max_key))
+        if max_key == TOP:
+            self.trace.superstep("shrink", self.num_trees, own.num_edges, light=num_light, heavy=0)
             return taken
-        rank = light // sample.weight
-        max_key = int(np.partition(sample.keys, rank)[rank])
-        lightest = own.between(self.labels, MIN_KEY, max_key, sample.capacity(rank + 1))
-        taken, tree_of, num_trees = self.join(lightest, self.num_trees)
         labels = self.labels if tree_of is None else translated(self.backend, self.labels, tree_of)
         # Few edges are left; a scan of all finds them: most have both ends in one tree.
         heavy = own.between(labels, max_key + 1, TOP, own.sample(labels).capacity(), own.giant(labels))
+        num_heavy = len(heavy)
         rest, _, _ = self.join(heavy, num_trees, last=True)
-        self.trace.superstep("shrink", self.num_trees, own.num_edges, light=len(lightest), heavy=len(heavy))
+        self.trace.superstep("shrink", self.num_trees, own.num_edges, light=num_light, heavy=num_heavy)
         return self.backend.xp.concatenate([taken, rest])
+
+    def list_light(self, own: OwnEdges) -> tuple[WorkList, int]:
+        """List light edges between trees, or those of a checkpoint; with the largest key of these, TOP if all are."""
+        found = self.trace.checkpoints.found
+        if found is not None and found.bound != MIN_KEY:
+            edges = candidates_of(found, own)
+            return own.work_list(*own.arcs(edges), edges, self.labels), own.last_key_before(int(found.bound))
+        sample = own.sample(self.labels)
+        light = max(LIGHT * self.num_trees, sample.num_edges // SHARE)
+        if sample.num_edges <= 2 * light:
+            return own.between(self.labels, MIN_KEY, TOP, sample.capacity()), TOP
+        rank = light // sample.weight
+        max_key = int(np.partition(sample.keys, rank)[rank])
+        return own.between(self.labels, MIN_KEY, max_key, sample.capacity(rank + 1)), max_key
 
     def join(self, work: WorkList, num_trees: int, last: bool = False) -> tuple[Array, Array | None, int]:
         """Join trees over edges of this rank, in one launch where possible: as boruvka()."""
@@ -142,16 +179,16 @@ class _Forest:
         partition = self.shard.partition
         edges = xp.sort(edges)
         rows, arcs = own.arcs(edges)
-        states = xp.stack([own.base + rows, self.shard.rows.targets[arcs].astype(np.int64)], axis=1)
-        positions = partition.position(states)
+        positions = xp.stack([own.base + rows, self.shard.rows.targets[arcs].astype(np.int64)], axis=1)
+        positions = partition.position(positions)
         weights = order_keys(xp, self.weights[arcs])
         # The total order again, in words: the names of edges are local to a rank.
         columns = [weights, positions[:, 0], positions[:, 1]]
         if partition.num_positions <= PACKED_POSITIONS:
             columns[1:] = [positions[:, 0] << 32 | positions[:, 1]]
         names = xp.arange(len(edges))
-        ends = self.labels[states.ravel()]
-        work = WorkList(ends, weights, names) if own.wide else WorkList(ends, weights << 32 | names, None)
+        work = own.work_list(rows, arcs, names, self.labels)
+        checkpoints = self.trace.checkpoints
 
         def agree(best: Array, above: Array) -> tuple[Array, Array]:
             return self._agree(columns, best if own.wide else best & EDGE_MASK, best != TOP, above)
@@ -159,8 +196,14 @@ class _Forest:
         def more(length: int) -> bool:
             return self.comm.any(length > 0)
 
-        def note(num_trees: int, num_edges: int, *_: Array) -> None:
-            self.trace.superstep("merge", num_trees, num_edges)
+        def note(done: Round) -> None:
+            self.trace.superstep("merge", done.num_trees, done.num_edges)
+            if checkpoints.is_on:
+                self.labels = translated(self.backend, self.labels, done.labels)
+                rest = done.rest.keys & EDGE_MASK if done.rest.edges is None else done.rest.edges
+                self.keep(own, edges[rest], TOP, edges[done.taken[done.taken != TOP]])
+
+        self.keep(own, edges, TOP)
 
         taken = boruvka(self.backend, work, self.num_trees, agree, more, note)[0]
         return edges[taken[taken != TOP]]
@@ -206,6 +249,7 @@ PERSISTENT = Variant(
     applies=lambda conditions: conditions.layout == "rows" and conditions.has_persistent_kernels,
     bytes=forest_bytes,
     loop=partial(msf, is_persistent=True),
+    keeps_checkpoints=True,
 )
 VARIANT = Variant(
     "spanning_forest.boruvka",
@@ -213,4 +257,5 @@ VARIANT = Variant(
     applies=lambda conditions: conditions.layout == "rows",
     bytes=forest_bytes,
     loop=msf,
+    keeps_checkpoints=True,
 )

@@ -86,6 +86,26 @@ class OwnEdges:
         find_arcs[self.backend](0, len(edges), edges, self.offsets, self.shard.num_owned, self.uppers, rows, arcs)
         return rows, arcs
 
+    def numbers(self, rows: Array, arcs: Array) -> Array:
+        """Return the edges that are these arcs of rows, as `arcs` returns them."""
+        return self.offsets[rows] + arcs - self.uppers[rows]
+
+    def work_list(self, rows: Array, arcs: Array, names: Array, labels: Array) -> WorkList:
+        """Return a list of edges by their rows and arcs, under these names."""
+        xp = self.backend.xp
+        states = xp.stack([self.base + rows, self.shard.rows.targets[arcs].astype(np.int64)], axis=1)
+        weights = order_keys(xp, self.weights[arcs])
+        keys = weights if self.wide else weights << 32 | names
+        return WorkList(labels[states.ravel()], keys, names if self.wide else None)
+
+    def first_weight_after(self, key: int) -> int:
+        """Return the least weight of which no edge has a key up to this one, or a lower weight."""
+        return key if key == TOP else key + 1 if self.wide else (key + 1) >> 32
+
+    def last_key_before(self, weight: int) -> int:
+        """Return the largest key of the edges below a weight."""
+        return weight if weight == TOP else weight - 1 if self.wide else (weight << 32) - 1
+
     def sample(self, labels: Array) -> Sample:
         """Sample a few edges."""
         step = max(self.num_edges // SAMPLES, 1)

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mgraph.algorithms.common.checkpoints import Checkpoints, SearchState
+from mgraph.algorithms.common.checkpoints import Checkpoints, KeptState
 from mgraph.algorithms.common.dtype_ladder import searched_bytes
 from mgraph.algorithms.common.send_to_owners import send_to_owners
 from mgraph.algorithms.common.traversal import Trace, Traversal
@@ -77,7 +77,7 @@ def sssp(
             arcs = search.relax()
             trace.superstep(method="push", frontier=near, arcs=arcs)
             if search.is_due:
-                trace.checkpoints.keep(SearchState(search.own_distances, search.settled))
+                trace.checkpoints.keep(KeptState(search.own_distances, search.settled))
     own = search.own_distances
     if search.is_done:
         drop_unsettled(own, search.bound)
@@ -183,12 +183,12 @@ class _Search:
         self.is_done = False
         self.targets = self.backend.to_device(own_states(partition, comm.rank, until).astype(np.int64))
 
-    def _go_on_from(self, state: SearchState) -> None:
+    def _go_on_from(self, state: KeptState) -> None:
         """Begin with the distances of a checkpoint: far is what is not below its bound."""
-        self.own_distances[:] = state.distances
+        self.own_distances[:] = state.values
         self._set_bounds(state.bound, state.bound)
         self.keeps_far = False
-        waiting = state.distances[state.distances >= state.bound]
+        waiting = state.values[state.values >= state.bound]
         self.lowest[:] = waiting.min() if len(waiting) else self.top
 
     @property

@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from mgraph.algorithms.bfs.sweep import sweep_bytes
-from mgraph.algorithms.common.checkpoints import SearchState
+from mgraph.algorithms.common.checkpoints import KeptState
 from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.derived import EDGE_BLOCKS
 from mgraph.algorithms.sssp.sweep_kernels import sweep_distances
@@ -50,7 +50,7 @@ def sssp_sweep(
         states = np.array([partition.state(p) for p in set(sources)], partition.dtype)
         dist[backend.to_device(states)] = 0
     else:
-        dist[own] = state.distances
+        dist[own] = state.values
         comm.allreduce(reduced, "min")
     limit = backend.to_device(np.array([top if cutoff is None else cutoff], dtype))
     counters = backend.xp.zeros(1, np.int64)
@@ -76,7 +76,7 @@ def sssp_sweep(
         )
         if improved and is_due:
             # Any arc may still lower a distance.
-            trace.checkpoints.keep(SearchState(dist[own], 0))
+            trace.checkpoints.keep(KeptState(dist[own], 0))
     return Traversal(dist[own], None)
 
 
