@@ -21,7 +21,7 @@ from mgraph.api.rebuild import Recipe, build_surviving, run_and_rebuild
 from mgraph.cluster.base import Cluster
 from mgraph.cluster.connect import connect
 from mgraph.cluster.in_process import InProcessCluster
-from mgraph.cluster.log import log_of
+from mgraph.cluster.log import call_scope, log_of
 from mgraph.edges import EdgeSource, EdgeTable
 from mgraph.errors import GraphClosed, MgraphError, UsageError, WouldNotFit, refuse_pickle
 from mgraph.formatting import counted, readable_seconds
@@ -121,7 +121,8 @@ class Graph:
         whole = find_cluster(cluster)
         if whole.on_loss == "rebuild":
             recipe.keep()
-        return build_surviving(whole, recipe, functools.partial(cls._build_on_enough, recipe))
+        with call_scope():
+            return build_surviving(whole, recipe, functools.partial(cls._build_on_enough, recipe))
 
     @classmethod
     def _build_on_enough(cls, recipe: Recipe, whole: Cluster) -> Graph:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from mgraph.cluster.base import Cluster
-from mgraph.cluster.log import log_of
+from mgraph.cluster.log import call_scope, log_of
 from mgraph.edges import EdgeSource, EdgeTable, is_table
 from mgraph.errors import GangLost, GraphClosed, InputError, UsageError
 from mgraph.io.identities import changed_file, identities
@@ -66,7 +66,14 @@ def in_memory(name: str) -> UsageError:
 def run_and_rebuild(
     g: Graph, recipe: Recipe, stored: Sequence[Stored], job: Callable[..., Any], args: tuple
 ) -> list[Any]:
-    """Run a job on a graph; after a loss of ranks build the graph again, and repeat the job."""
+    """Run a job on a graph; after a loss of ranks build the graph again, and repeat the job: one call in logs."""
+    with call_scope():
+        return _run_and_rebuild(g, recipe, stored, job, args)
+
+
+def _run_and_rebuild(
+    g: Graph, recipe: Recipe, stored: Sequence[Stored], job: Callable[..., Any], args: tuple
+) -> list[Any]:
     shards = g._shards
     cause = ""
     for rebuilds_left in reversed(range(MAX_REBUILDS + 1)):

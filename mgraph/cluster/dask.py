@@ -29,6 +29,7 @@ from mgraph.cluster.base import (
 )
 from mgraph.cluster.client_lease import unreachable
 from mgraph.cluster.client_session import ClientSession
+from mgraph.cluster.log import call_scope, log_of, logged_failure
 from mgraph.cluster.scheduler_plugin import GangPlugin
 from mgraph.cluster.watch import Watch
 from mgraph.errors import ClusterError, UsageError
@@ -148,12 +149,14 @@ class DaskCluster(Cluster):
         if not self._finalizer.alive:
             raise ClusterError("this cluster is closed: connect again")
         job = getattr(function, "__name__", "rank")
-        result, error = self._sync(self._session.run, job, pickle.dumps((function, args)), **how)
+        error = None
         try:
-            # Raised here and not inside `_sync`, which takes an OSError for a lost connection to the scheduler.
-            if error is not None:
-                raise error
-            return result
+            with call_scope() as call, logged_failure(log_of(None, job)):
+                result, error = self._sync(self._session.run, job, pickle.dumps((function, args, call)), **how)
+                # Raised here and not inside `_sync`, which takes an OSError for a lost connection to the scheduler.
+                if error is not None:
+                    raise error
+                return result
         finally:
             # The error's traceback refers to this frame: without `del`, the cycle would wait for the garbage collector.
             del error

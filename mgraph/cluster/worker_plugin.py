@@ -22,7 +22,7 @@ from mgraph.backends.base import Backend
 from mgraph.backends.create import make_backend
 from mgraph.cluster.base import Objects, Rank
 from mgraph.cluster.devices import cuda_is_installed, visible_gpus
-from mgraph.cluster.log import log_beside_dask, log_of
+from mgraph.cluster.log import call_scope, log_beside_dask, log_of, logged_failure
 from mgraph.cluster.messages import PLUGIN, Ticket
 from mgraph.cluster.metrics import CallCounts, of_ranks, publish_metrics, withdraw_metrics
 from mgraph.cluster.network import open_network, process_token
@@ -68,6 +68,8 @@ class _Network:
         self.epoch = epoch
         self.comm: Communicator | None = None
         self.aborted: Future[BaseException] = Future()
+        # The id of the last call.
+        self.call: str | None = None
         # Of the running call.
         self._backend: Backend | None = None
         self._lock = threading.Lock()
@@ -215,10 +217,12 @@ class RankPlugin(WorkerPlugin):
                 network.abort(network.aborted.result())
                 raise network.failure()
         backend = self._backends.of(ticket, index)
-        function, args = pickle.loads(call)
-        log = log_of(index, function.__name__)
+        function, args, network.call = pickle.loads(call)
+        log = log_of(index, function.__name__, network.call)
         log.debug("begins on %s", self._worker.address)
         with (
+            call_scope(network.call),
+            logged_failure(log),
             self._seen.call_of(function.__name__, ticket, index, backend),
             self.counts.counted(function.__name__),
             objects.transaction(),
@@ -253,7 +257,7 @@ class RankPlugin(WorkerPlugin):
             if network is not None and network.epoch < epoch:
                 network = self._networks[gang] = _Network(epoch)
         if network is not None and network.epoch == epoch:
-            log_of(None, gang).info("the network of the gang ends: %s", cause)
+            log_of(None, gang, network.call).info("the network of the gang ends: %s", cause)
             network.abort(CommAborted(cause))
 
     def _drop(self, gang: str, cause: str) -> None:
