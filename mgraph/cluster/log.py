@@ -64,9 +64,13 @@ def log_beside_dask() -> None:
     A worker has no other log, and what it reports before it ends itself must not be lost. Dask's format has no place
     for rank, job and call.
     """
+    of_dask = logging.getLogger("distributed").handlers
+    # Where Dask's configuration names this logger, it has given it the handler itself.
+    for handler in of_dask:
+        LOGGER.removeHandler(handler)
     handlers = (*LOGGER.handlers, *logging.getLogger().handlers)
     if all(isinstance(handler, logging.NullHandler) for handler in handlers):
-        for handler in logging.getLogger("distributed").handlers:
+        for handler in of_dask:
             own = copy.copy(handler)
             own.setFormatter(logging.Formatter(FORMAT))
             LOGGER.addHandler(own)

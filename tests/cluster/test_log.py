@@ -144,6 +144,8 @@ def test_worker_without_a_handler_uses_those_of_dask(monkeypatch):
     log_beside_dask()
     assert handler not in LOGGER.handlers or not logging.getLogger().handlers
     monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    # As Dask's configuration `logging: mgraph: debug` does.
+    LOGGER.addHandler(handler)
     log_beside_dask()
     log_beside_dask()
     assert len(LOGGER.handlers) == 2
