@@ -32,16 +32,13 @@ SEARCHES = {
     for name in KERNELS
     for suffix, method in (("", "frontier"), ("_multi_gpu", "frontier"), ("_sweep", "sweep"))
 }
+OTHERS = ("together", "components", "strong-components", "core-numbers", "pagerank", "msf")
 
 
 @click.command(help=__doc__)
 @click.argument("spec")
 @click.argument("layout", type=click.Choice(["rows", "compact"]))
-@click.argument(
-    "algorithms",
-    nargs=-1,
-    type=click.Choice([*SEARCHES, "together", "components", "strong-components", "pagerank", "msf"]),
-)
+@click.argument("algorithms", nargs=-1, type=click.Choice([*SEARCHES, *OTHERS]))
 def main(spec: str, layout: str, algorithms: tuple[str, ...]) -> None:
     cupy.cuda.set_allocator(None)
     launched: set[str] = set()
@@ -95,6 +92,8 @@ def results(g: Graph, algorithm: str) -> Iterator[Result]:
             yield together.answer(1)
     elif algorithm == "components":
         yield mg.connected_components(g)
+    elif algorithm == "core-numbers":
+        yield mg.core_numbers(g)
     elif algorithm == "strong-components":
         yield mg.strongly_connected_components(g)
     elif algorithm == "pagerank":

@@ -32,7 +32,7 @@ MEAN_DEGREE = 8
 SEED = 1
 # Those that search from every node take the smaller sizes.
 QUADRATIC = ("all_pairs_", "eccentricity", "diameter", "radius", "center", "periphery", "closeness_", "harmonic_")
-TREES = ("minimum_spanning", "maximum_spanning")
+TREES = ("minimum_spanning", "maximum_spanning", "k_core")
 
 
 def main() -> int:

@@ -29,6 +29,7 @@ and appends a record to `bench/results`. The other programs:
   `mgraph.csgraph` beside SciPy's, for `docs/csgraph.md`. `bench/strong_components.py`: rounds of
   strong components, for `docs/strong-components.md`. `bench/closeness.py`: closeness beside SciPy and igraph, for
   `docs/closeness.md`. `bench/pagerank.py`: iterations beside SciPy, NetworkX and igraph, for `docs/pagerank.md`.
+  `bench/structure.py`: core numbers beside NetworkX, igraph and NetworKit, for `docs/core-numbers.md`.
 - `bench/compare.py`: the cells of `bench/run.py` by two checkouts, in turn on one machine, and the ratios of times.
 - `bench/call.py`: the microseconds of each part of a call. `bench/cluster_call.py`: what a call through a Dask cluster
   takes beside its work. `bench/verbs.py`: verbs between processes, through shared memory and sockets, beside

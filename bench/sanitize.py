@@ -32,7 +32,7 @@ RUNS = (
     ("rmat:9", "compact", "bfs_sweep", "sssp_sweep", "pagerank"),
     ("grid:24x24", "rows", "bfs", "sssp", "bfs_multi_gpu", "sssp_multi_gpu", "components", "msf"),
     ("fixed:600:4,weights=float32", "rows", "bfs", "sssp", "bfs_multi_gpu", "sssp_multi_gpu", "together", "components"),
-    ("fixed:2000:2", "rows", "strong-components", "pagerank"),
+    ("fixed:2000:2", "rows", "strong-components", "core-numbers", "pagerank"),
 )
 # Some tools slow a kernel down a hundred times; a process that takes longer than this hangs.
 LONGEST_S = 300

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from mgraph.api.centrality import closeness as closeness
     from mgraph.api.centrality import harmonic as harmonic
     from mgraph.api.components import connected_components as connected_components
+    from mgraph.api.core_numbers import core_numbers as core_numbers
+    from mgraph.api.core_numbers import k_core as k_core
     from mgraph.api.create import fixed_out_degree as fixed_out_degree
     from mgraph.api.create import grid as grid
     from mgraph.api.create import load as load
@@ -96,6 +98,8 @@ _MODULE_OF = {
     "degrees": "mgraph.api.degrees",
     "closeness": "mgraph.api.centrality",
     "harmonic": "mgraph.api.centrality",
+    "core_numbers": "mgraph.api.core_numbers",
+    "k_core": "mgraph.api.core_numbers",
     "eccentricity": "mgraph.api.eccentricity",
     "diameter": "mgraph.api.eccentricity",
     "radius": "mgraph.api.eccentricity",

@@ -15,6 +15,7 @@ from mgraph.algorithms.pagerank.power_iteration import Scored
 from mgraph.algorithms.variant import Conditions, TraversalSpec, Variant, require_variant, select
 from mgraph.algorithms.variants import (
     COMPONENTS,
+    CORE_NUMBERS,
     PAGERANK,
     PREDECESSORS,
     SPANNING_FOREST,
@@ -140,6 +141,14 @@ def compute_strong_components(shard: Shard, comm: Communicator, trace: Trace) ->
     with trace.phase("prepare"):
         variant = require_variant(STRONG_COMPONENTS, shard, comm, LEVEL)
     with trace.phase("find"):
+        return variant.name, variant.loop(shard, comm, trace)
+
+
+def compute_core_numbers(shard: Shard, comm: Communicator, trace: Trace) -> tuple[str, Array]:
+    """Return the name of the variant that ran, and the core number of each owned vertex."""
+    with trace.phase("prepare"):
+        variant = require_variant(CORE_NUMBERS, shard, comm, LEVEL)
+    with trace.phase("peel"):
         return variant.name, variant.loop(shard, comm, trace)
 
 

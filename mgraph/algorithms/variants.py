@@ -23,6 +23,7 @@ from mgraph.algorithms.bfs.sweep import VARIANT as BFS_SWEEP
 from mgraph.algorithms.components.afforest import AROUND_GIANT
 from mgraph.algorithms.components.afforest import VARIANT as AFFOREST
 from mgraph.algorithms.components.hybrid import VARIANT as COMPONENTS_HYBRID
+from mgraph.algorithms.core_numbers.peeling import VARIANT as PEELING
 from mgraph.algorithms.pagerank.pull import VARIANT as PAGERANK_PULL
 from mgraph.algorithms.pagerank.sweep import VARIANT as PAGERANK_SWEEP
 from mgraph.algorithms.predecessors.rows import VARIANT as PREDECESSORS_ROWS
@@ -64,6 +65,7 @@ MULTI_SOURCE = (BFS_MULTI_SOURCE,)
 PREDECESSORS = (PREDECESSORS_SWEEP, PREDECESSORS_ROWS)
 COMPONENTS = (AROUND_GIANT, COMPONENTS_HYBRID, AFFOREST)
 STRONG_COMPONENTS = (DEPTH_FIRST, COLORING)
+CORE_NUMBERS = (PEELING,)
 SPANNING_FOREST = (FOREST_PERSISTENT, FIRST_EDGES, FOREST_BORUVKA)
 PAGERANK = (PAGERANK_SWEEP, PAGERANK_PULL)
 
@@ -75,6 +77,7 @@ TABLE: dict[str, tuple[Variant, ...]] = {
     "predecessors": PREDECESSORS,
     "components": COMPONENTS,
     "strong_components": STRONG_COMPONENTS,
+    "core_numbers": CORE_NUMBERS,
     "spanning_forest": SPANNING_FOREST,
     "pagerank": PAGERANK,
 }

@@ -16,6 +16,7 @@ import click
 
 from mgraph.cli.answer import Algorithm, Options, order_option
 from mgraph.cli.components import COMPONENTS, components
+from mgraph.cli.core_numbers import CORE_NUMBERS, core_numbers
 from mgraph.cli.msf import MSF, msf
 from mgraph.cli.options import BUILD_OPTIONS, cluster_options, input_options, layout_option
 from mgraph.cli.pagerank import PAGERANK, pagerank
@@ -29,6 +30,7 @@ ALGORITHMS: dict[str, tuple[click.Command, Algorithm]] = {
     "sssp": (sssp, SSSP),
     "components": (components, COMPONENTS),
     "strong-components": (strong_components, STRONG_COMPONENTS),
+    "core-numbers": (core_numbers, CORE_NUMBERS),
     "msf": (msf, MSF),
     "pagerank": (pagerank, PAGERANK),
 }

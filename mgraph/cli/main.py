@@ -31,6 +31,7 @@ COMMANDS = {
     "components": ("components", "Find connected components."),
     "strong-components": ("strong_components", "Find strongly connected components."),
     "pagerank": ("pagerank", "Find the PageRank of every vertex."),
+    "core-numbers": ("core_numbers", "Find core numbers: the largest k of a k-core with each vertex."),
     "degrees": ("degrees", "Count the arcs of every vertex."),
     "closeness": ("closeness", "Find how near each vertex is to all others."),
     "diameter": ("diameter", "Find how far the two vertices farthest apart are from each other."),

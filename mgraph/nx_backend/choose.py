@@ -112,6 +112,7 @@ def _computed(value: Any) -> str | None:
 # By parameter: returns why a value is not served, or None.
 REFUSALS: dict[str, Callable[[Any], str | None]] = {
     "algorithm": lambda value: None if value == "kruskal" else f"algorithm {value!r}: mgraph repeats Kruskal's choices",
+    "core_number": lambda value: None if value is None else "the core numbers are given: nothing is left to find",
     "cutoff": _not_a_limit,
     "dangling": lambda value: None if value is None else "dangling nodes have vertices of their own",
     "data": lambda value: None if isinstance(value, bool) else "data is neither True nor False",

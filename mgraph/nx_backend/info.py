@@ -14,6 +14,7 @@ LENGTHS = "Weights are 64-bit integers or finite floats, of one type and not neg
 BOTH_ENDS = "Between two nodes, the path may be another one of the same length: NetworkX searches from both ends."
 BREADTH_FIRST = "Neighbors cannot be sorted by a function."
 KRUSKAL = "Serves Kruskal's algorithm, with NetworkX's choice among equal weights."
+CORES = "Core numbers that are given are left to NetworkX."
 ECCENTRICITIES = (
     "Searches that bound all nodes, as few as suffice; `usebounds` and given eccentricities are NetworkX's."
 )
@@ -37,6 +38,7 @@ NOTES = {
     "center": ECCENTRICITIES,
     "closeness_centrality": f"{CENTRALITIES} `wf_improved=False` is NetworkX's.",
     "connected_components": "",
+    "core_number": "",
     "descendants": "",
     "descendants_at_distance": "",
     "diameter": ECCENTRICITIES,
@@ -48,6 +50,7 @@ NOTES = {
     "is_connected": "",
     "is_strongly_connected": "",
     "is_weakly_connected": "",
+    "k_core": CORES,
     "maximum_spanning_edges": KRUSKAL,
     "maximum_spanning_tree": KRUSKAL,
     "minimum_spanning_edges": KRUSKAL,

@@ -76,6 +76,8 @@ _SPANNING = {
     "minimum_spanning_edges": (1 << 14, 1 << 13),
     "minimum_spanning_tree": (1 << 15, 1 << 14),
 }
+# NetworkX's graph is copied for the subgraph, which takes longer than to find the core.
+_CORES = {"core_number": (1 << 17, 1 << 11), "k_core": (None, None)}
 
 _RANKS = {"pagerank": (1 << 16, 1 << 13)}
 
@@ -89,4 +91,5 @@ LEAST_ARCS: dict[str, tuple[int | None, int | None]] = {
     **_FROM_ALL,
     **_SPANNING,
     **_RANKS,
+    **_CORES,
 }

@@ -14,7 +14,7 @@ import numpy as np
 
 from mgraph.algorithms.derived import EDGE_BLOCKS, WEIGHT_SORTED_ROWS
 from mgraph.algorithms.variant import Conditions, GraphSizes, Variant, select
-from mgraph.algorithms.variants import BFS, COMPONENTS, PAGERANK, SPANNING_FOREST, SSSP, STRONG_COMPONENTS
+from mgraph.algorithms.variants import BFS, COMPONENTS, CORE_NUMBERS, PAGERANK, SPANNING_FOREST, SSSP, STRONG_COMPONENTS
 from mgraph.backends.base import LIMITS, Limits
 from mgraph.backends.cpu import CpuBackend
 from mgraph.backends.host_memory import FreeMemory
@@ -33,6 +33,7 @@ from mgraph.shard.block_headers import shape_of
 from mgraph.store.manifest import StoredGraph
 from mgraph.store.rows import beside_rows_bytes
 from mgraph.validation.components import labels_check_bytes
+from mgraph.validation.core_numbers import cores_check_bytes
 from mgraph.validation.spanning_forest import forest_check_bytes
 from mgraph.validation.strong_components import strong_check_bytes
 
@@ -262,6 +263,8 @@ def _parts_of_rows(sizes: GraphSizes, limits: Limits, peer_memory: bool) -> dict
     parts |= _search_parts(sizes, conditions)
     # Beside the result.
     parts[CHECKED] = 8 * sizes.users + labels_check_bytes(partition, sizes.num_vertices)
+    parts[CHECKED] = max(parts[CHECKED], 8 * sizes.users + cores_check_bytes(partition, sizes.num_vertices))
+    parts["while core numbers run"] = select(CORE_NUMBERS, conditions).bytes(sizes)
     parts["while components run"] = select(COMPONENTS, conditions).bytes(sizes)
     parts[SCORED] = select(PAGERANK, conditions).bytes(sizes)
     if sizes.directed:

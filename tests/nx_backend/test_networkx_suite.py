@@ -22,6 +22,7 @@ TESTED = (
     "components/tests/test_weakly_connected.py",
     "link_analysis/tests/test_pagerank.py",
     "shortest_paths/tests",
+    "tests/test_core.py",
     "tests/test_dag.py",
     "tests/test_distance_measures.py",
     "traversal/tests/test_bfs.py",

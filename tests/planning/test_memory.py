@@ -19,6 +19,7 @@ from mgraph.algorithms.spanning_forest.filter_boruvka import forest_bytes
 from mgraph.algorithms.spanning_forest.kernels import EDGE_MASK
 from mgraph.algorithms.sssp import persistent_multi_gpu as sssp_multi_gpu
 from mgraph.algorithms.variant import GraphSizes
+from mgraph.api.core_numbers import core_numbers
 from mgraph.api.graph import Graph
 from mgraph.api.pagerank import pagerank
 from mgraph.api.spanning_forest import minimum_spanning_forest
@@ -44,6 +45,7 @@ from mgraph.shard.batches import blocks_beside
 from mgraph.shard.edge_blocks import require_blocks
 from mgraph.validation import traversal as validation
 from mgraph.validation.components import labels_check_bytes
+from mgraph.validation.core_numbers import cores_check_bytes
 from mgraph.validation.spanning_forest import forest_check_bytes
 from mgraph.validation.strong_components import strong_check_bytes
 
@@ -211,6 +213,21 @@ def test_pagerank_uses_at_most_the_planned_memory(num_ranks):
     assert 0.4 * planned < taken < planned + (1 << 20)
 
 
+@pytest.mark.parametrize("source", [FixedOutDegree(20_000, 8), Rmat(14, weights=None)], ids=["directed", "undirected"])
+@pytest.mark.parametrize("num_ranks", [1, 3])
+def test_core_numbers_use_at_most_the_planned_memory(source, num_ranks):
+    made = plan_graph(source, num_ranks, "cpu", 1 << 30)
+    planned = made.parts["while core numbers run"] + made.parts.get("result routing", 0)
+    with InProcessCluster(num_ranks) as cluster, Graph.from_source(source, cluster=cluster) as g:
+        core_numbers(g).close()
+        tracemalloc.start()
+        core_numbers(g).close()
+        taken = tracemalloc.get_traced_memory()[1] / num_ranks
+        tracemalloc.stop()
+    # Buffers of a thread have a size of their own.
+    assert 0.4 * planned < taken < planned + (1 << 18)
+
+
 @pytest.mark.parametrize("weights", ["int", "float64", None])
 @pytest.mark.parametrize("num_ranks", [1, 3])
 def test_plan_of_a_compact_graph_covers_its_shard(num_ranks, weights):
@@ -368,6 +385,16 @@ def test_validation_of_strong_components_uses_the_planned_memory(num_ranks, monk
     with one_core as cluster, mg.fixed_out_degree(40_000, 1, cluster=cluster) as g:
         wanted = strong_check_bytes(cluster._objects[0][g._key].partition, g.num_vertices)
         with mg.strongly_connected_components(g) as found:
+            check_peak_of_validation(found, wanted, num_ranks)
+
+
+@pytest.mark.parametrize("num_ranks", [1, 2])
+def test_validation_of_core_numbers_uses_the_planned_memory(num_ranks, monkeypatch):
+    monkeypatch.setattr(validation, "PIECE", 1 << 9)
+    one_core = InProcessCluster(num_ranks, make_backend=lambda: CpuBackend(1))
+    with one_core as cluster, mg.rmat(15, weights=None, cluster=cluster) as g:
+        wanted = cores_check_bytes(cluster._objects[0][g._key].partition, g.num_vertices)
+        with mg.core_numbers(g) as found:
             check_peak_of_validation(found, wanted, num_ranks)
 
 

@@ -37,7 +37,7 @@ from mgraph.algorithms.variant import TraversalSpec
 from mgraph.api.traversal import state_dtype
 from mgraph.cluster.base import Rank
 from mgraph.ingest.build import build
-from mgraph.rank_jobs import components, traversal
+from mgraph.rank_jobs import components, core_numbers, traversal
 from mgraph.shard.in_rows import require_in_rows
 from mgraph.shard.user_ids import edges_of_users
 from mgraph.types import LEVEL
@@ -186,6 +186,25 @@ def test_pagerank_equals_the_oracle(case):
             found = np.concatenate([result[which] for result in results])
             np.testing.assert_array_equal(found, [score / ONE for score in wanted])
         assert [result[2] for result in results] == [[]] * num_ranks
+
+
+def core_numbers_program(_, comm, case, order, seed):
+    """Return the core numbers of a rank's user ids, and the violations of the rules."""
+    backend = EmulatedBackend(seed=100 * seed + comm.rank, block=32, blocks=3)
+    shard = build(CaseEdges(case), backend, comm, order=order)
+    rank = Rank(comm.rank, comm.size, comm, backend, {"graph": shard})
+    core_numbers.compute_core_numbers(rank, "graph", "cores")
+    cores = rank.objects["cores"].columns["cores"]
+    return backend.to_host(cores), core_numbers.check_core_numbers(rank, "cores", "graph")
+
+
+@pytest.mark.covering(every=3)
+@pytest.mark.parametrize("case", [*ZOO.values(), *CASES[-3:]], ids=lambda case: case.name)
+def test_core_numbers_equal_the_oracle(case):
+    for num_ranks, order in (1, "natural"), (2, "degree"), (3, "natural"), (3, "degree"):
+        results = run_on_ranks(core_numbers_program, [None] * num_ranks, case, order, num_ranks)
+        np.testing.assert_array_equal(np.concatenate([cores for cores, _ in results]), oracles.core_numbers(case))
+        assert [wrong for _, wrong in results] == [[]] * num_ranks
 
 
 def search_components_program(_, comm, case, order):

@@ -57,7 +57,7 @@ for owner, name, *_ in (*call.PARTS, *cost_model.PLACES.values()):
     getattr(owner, name)
 rates = cost_model.H200
 assert all(len(costs(rates, 1 << 20, 4)) for choices in cost_model.CHOICES.values() for costs in choices.values())
-known = {*every_kernel.SEARCHES, "together", "components", "strong-components", "pagerank", "msf"}
+known = {*every_kernel.SEARCHES, *every_kernel.OTHERS}
 assert {name for _, _, *names in sanitize.RUNS for name in names} <= known
 """
 

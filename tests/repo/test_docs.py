@@ -45,7 +45,7 @@ FOREIGN = {
 NAMES_OF_COMMANDS = {
     f"mgraph {name}"
     for name in (
-        *("bfs", "sssp", "path", "components", "strong-components", "pagerank", "degrees", "diameter"),
+        *("bfs", "sssp", "path", "components", "strong-components", "core-numbers", "pagerank", "degrees", "diameter"),
         *("closeness", "msf"),
         *("convert", "save", "generate", "info"),
     )

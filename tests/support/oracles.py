@@ -256,6 +256,26 @@ def _total(weights: list[float]) -> float:
     return greatest * (whole * 2.0**-30 + part * 2.0**-62)
 
 
+def core_numbers(graph: Graph) -> np.ndarray:
+    """Return the largest k of a k-core with each vertex: what is left when those of fewer arcs are removed repeatedly.
+
+    Arcs out and in count.
+    """
+    arcs = list(arcs_of(graph, weighted=False))
+    if not graph.directed:
+        arcs = [(u, v) for u, v in arcs if u < v]
+    cores = np.zeros(graph.num_vertices, np.int64)
+    k = 0
+    while arcs:
+        degrees = np.bincount(np.ravel(arcs), minlength=graph.num_vertices)
+        few = set(np.flatnonzero(degrees <= k).tolist())
+        kept = [(u, v) for u, v in arcs if u not in few and v not in few]
+        if len(kept) == len(arcs):
+            cores[np.ravel(arcs)] = k = k + 1
+        arcs = kept
+    return cores
+
+
 def kruskal(graph: Graph, position: np.ndarray, *, maximum: bool = False) -> dict[tuple[int, int], Any]:
     """Return {(u, v): weight} with u < v of the lightest spanning forest, or the heaviest, of an undirected graph.
 
