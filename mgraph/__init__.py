@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from mgraph.api.from_memory import from_table as from_table
     from mgraph.api.graph import Graph as Graph
     from mgraph.api.multi_source import bfs_together as bfs_together
+    from mgraph.api.neighborhood import k_hop as k_hop
+    from mgraph.api.neighborhood import neighbors as neighbors
     from mgraph.api.pagerank import pagerank as pagerank
     from mgraph.api.paths import shortest_path as shortest_path
     from mgraph.api.paths import shortest_paths as shortest_paths
@@ -92,6 +94,8 @@ _MODULE_OF = {
     "bfs_together": "mgraph.api.multi_source",
     "sssp": "mgraph.api.traversal",
     "sssp_many": "mgraph.api.traversal",
+    "k_hop": "mgraph.api.neighborhood",
+    "neighbors": "mgraph.api.neighborhood",
     "shortest_path": "mgraph.api.paths",
     "shortest_paths": "mgraph.api.paths",
     "connected_components": "mgraph.api.components",

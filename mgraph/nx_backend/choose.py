@@ -122,6 +122,7 @@ REFUSALS: dict[str, Callable[[Any], str | None]] = {
     "nstart": lambda value: None if value is None else "the iteration has a start of its own",
     "sort_neighbors": lambda value: None if value is None else "a function sorts the neighbors",
     "sp": lambda value: None if value is None else "the lengths of paths are given: nothing is left to search",
+    "undirected": lambda value: "the directions of arcs are left out" if value else None,
     "usebounds": lambda value: "with bounds NetworkX needs few searches" if value else None,
     "weight": _computed,
 }

@@ -45,6 +45,7 @@ NOTES = {
     "dijkstra_path": LENGTHS,
     "dijkstra_path_length": LENGTHS,
     "eccentricity": ECCENTRICITIES,
+    "ego_graph": LENGTHS,
     "harmonic_centrality": f"{CENTRALITIES} `sources` are NetworkX's.",
     "has_path": "",
     "is_connected": "",

@@ -48,6 +48,7 @@ _STOPS = {
     "descendants_at_distance": (None, None),
     "dijkstra_path": (None, 1 << 14),
     "dijkstra_path_length": (None, 1 << 12),
+    "ego_graph": (None, None),
     "has_path": (None, None),
     "is_strongly_connected": (None, None),
 }

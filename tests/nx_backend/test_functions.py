@@ -58,6 +58,8 @@ def searches(s, t):
         yield from ((name, (s,), {"depth_limit": limit}) for name in trees)
         yield from ((name, (), {"cutoff": limit}) for name in every)
     yield from ((name, (s,), {"reverse": True}) for name in ("bfs_edges", "bfs_tree"))
+    for radius, center, distance in ((1, True, None), (2, False, None), (1.5, True, "weight"), (None, False, "tag")):
+        yield "ego_graph", (s, radius, center), {"distance": distance}
     yield from ((name, (s,), {}) for name in ("bfs_layers", "descendants", "ancestors"))
     yield from (("descendants_at_distance", (s, distance), {}) for distance in range(4))
     yield from (("bfs_layers", ([s, t],), {}), ("multi_source_dijkstra", ({s}, t), {}))

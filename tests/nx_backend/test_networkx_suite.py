@@ -17,6 +17,7 @@ NETWORKX = pathlib.Path(nx.__file__).parent
 TESTED = (
     "centrality/tests/test_closeness_centrality.py",
     "centrality/tests/test_harmonic_centrality.py",
+    "../generators/tests/test_ego.py",
     "components/tests/test_connected.py",
     "components/tests/test_strongly_connected.py",
     "components/tests/test_weakly_connected.py",
