@@ -308,7 +308,7 @@ def place_as_vertex(column: Column, place: int) -> Any:
 def compared(column: Column, operation: str, value: Any, *, missing: float | int | None = None) -> Column:
     """Return the mask of the values for which a comparison with one value holds, but for those that are missing."""
     name = f"{column.name} {SIGNS[operation]} {value!r}"
-    return _mask_of(column, name, operation, _comparable(column, value), missing)
+    return _mask_of(column, name, operation, comparable(column, value), missing)
 
 
 def _mask_of(column: Column, name: str, operation: str, value: Any, missing: float | int | None = None) -> Column:
@@ -318,7 +318,7 @@ def _mask_of(column: Column, name: str, operation: str, value: Any, missing: flo
     return Column(stored, name, BOOLEAN, rows=column._rows)
 
 
-def _comparable(column: Column, value: Any) -> Any:
+def comparable(column: Column, value: Any) -> Any:
     """Return a value as the ranks compare it with what they store."""
     if isinstance(value, np.generic):
         value = value.item()

@@ -24,6 +24,10 @@ class ComponentSizes(NamedTuple):
     sizes: Column
 
 
+# The job that checks labels against all arcs; a tuple has the job's further arguments, too.
+OF_ALL = (check_labels,)
+
+
 class Components(Result):
     """Hold the connected components of a graph, or the strongly connected ones.
 
@@ -36,13 +40,13 @@ class Components(Result):
         Number of components, those of a single vertex included.
     stats
         What the result cost. Phases: find, translate; prepare, of strong components for the in-rows; and on several
-        GPUs also traverse, if a search from a hub finds most of the giant component.
+        GPUs also traverse, if a search from a hub finds most of the giant component. Of a forest that is cut: cut.
     """
 
     _vertex_columns = ("labels",)
 
     def __init__(
-        self, stored: Stored, num_components: int, stats: Costs, *, kind: str = "components", check: Any = check_labels
+        self, stored: Stored, num_components: int, stats: Costs, *, kind: str = "components", check: tuple = OF_ALL
     ) -> None:
         super().__init__(stored)
         self.num_components = num_components
@@ -79,7 +83,8 @@ class Components(Result):
         return labels[sizes.argmax()]
 
     def _violations(self) -> Sequence[Violation]:
-        return self._stored.run(self._check, self.graph._key)[0]
+        check, *args = self._check
+        return self._stored.run(check, self.graph._key, *args)[0]
 
     def __repr__(self) -> str:
         head = f"{self._kind} of {self.graph.name}"

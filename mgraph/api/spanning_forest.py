@@ -11,6 +11,7 @@ from mgraph.algorithms.common.exact_sum import as_float
 from mgraph.api.checkpoints import checkpoint_folder
 from mgraph.api.columns import Column
 from mgraph.api.graph import Graph, Stored, require_graph
+from mgraph.api.linkage import cut, linkage
 from mgraph.api.results import Costs, Result, costs_of_ranks
 from mgraph.api.tables_on_ranks import EdgesOnRanks, TableOnRanks, cuts_of_rows, edge_facts
 from mgraph.errors import UsageError
@@ -51,6 +52,9 @@ class Forest(Result):
         What the result cost. Phases: forest, translate. Supersteps: `rows` adds the lightest edge of each vertex,
         `shrink` joins trees by the edges of each rank alone, each `merge` by the remaining edges of all ranks.
     """
+
+    cut = cut
+    linkage = linkage
 
     def __init__(self, stored: Stored, maximum: bool, parts: Sequence[dict]) -> None:
         super().__init__(stored)

@@ -43,4 +43,4 @@ def strongly_connected_components(g: Graph) -> Components:
     parts = g._run(compute_strong_components, [stored], stored.key)
     costs = Costs(**costs_of_ranks(g, parts))
     count = sum(part["components"] for part in parts)
-    return Components(stored, count, costs, kind="strong components", check=check_strong_labels)
+    return Components(stored, count, costs, kind="strong components", check=(check_strong_labels,))

@@ -48,3 +48,15 @@ def test_total_beyond_all_floats_is_null_in_json():
 
     printed = json.loads(run("msf", "heavy.wel", "--json", *options).stdout, parse_constant=refuse)
     assert (printed["total_weight"], printed["num_edges"]) == (None, 2)
+
+
+def test_cut_prints_and_writes_components():
+    pathlib.Path("pairs.csv").write_text("source,target,weight\na,b,1\nb,c,5\nc,d,2\n")
+    found = run("msf", "pairs.csv", "--cut", 2, "--validate", "--workers", 2, "--backend", "cpu", "-o", "c.csv")
+    head, largest = found.stdout.splitlines()
+    assert head.startswith("<components by weights <= 2.0 of pairs: 2 components of 4 vertices, ")
+    assert largest == "largest: a, 2 vertices"
+    assert pandas.read_csv("c.csv")["labels"].tolist() == ["a", "a", "c", "c"]
+    facts = json.loads(run("msf", "pairs.csv", "--cut", 2, "--maximum", "--json", "--backend", "cpu").stdout)
+    assert (facts["cut"], facts["maximum"], facts["num_components"]) == (2.0, True, 2)
+    assert "the weight of a cut is not a number" in refused("msf", "pairs.csv", "--cut", "nan", code=2)
