@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
-import oracles
 import pytest
+from core_checks import check_cuts
 from on_ranks import FEW_RANKS
 from scipy.cluster.hierarchy import fcluster, is_valid_linkage, linkage
 from scipy.spatial.distance import pdist
@@ -18,26 +16,12 @@ import mgraph as mg
 WEIGHTED = [case for case in GRAPHS if case.weights is not None and not case.directed]
 
 
-def components_of_kept(case, keeps):
-    """Return the smallest vertex that each is connected with by arcs of weights that are kept."""
-    arcs = [arc for arc, weight in oracles.arcs_of(case).items() if keeps(weight)]
-    ends = np.array(arcs, np.uint32).reshape(-1, 2)
-    return oracles.components(replace(case, sources=ends[:, 0], targets=ends[:, 1], weights=None))
-
-
 @pytest.mark.covering(every=3)
 @pytest.mark.parametrize("maximum", [False, True])
 @pytest.mark.parametrize("case", WEIGHTED, ids=lambda case: case.name)
 def test_cuts_are_the_components_of_the_edges_that_are_kept(case, maximum, clusters):
-    weights = sorted(set(oracles.arcs_of(case).values()))
     for num_ranks in FEW_RANKS:
-        with graph_of(case, clusters[num_ranks]) as g, mg.minimum_spanning_forest(g, maximum=maximum) as forest:
-            for weight in {*weights[:: max(len(weights) // 3, 1)], float("inf"), float("-inf")}:
-                wanted = components_of_kept(case, lambda w, at=weight: w >= at if maximum else w <= at)
-                with forest.cut(weight) as found:
-                    np.testing.assert_array_equal(found.labels.to_numpy(), wanted)
-                    assert found.num_components == len(set(wanted.tolist()))
-                    mg.validate(found)
+        check_cuts(case, clusters[num_ranks], maximum=maximum)
 
 
 def test_weight_of_minus_one_is_a_weight_like_others(clusters):

@@ -9,6 +9,7 @@ import oracles
 import pytest
 from backends import gpu_count
 from component_checks import check_components, check_strong_components, planted_components
+from core_checks import check_core_numbers, check_cuts
 from edges_back import assert_edges
 from forest_checks import FORESTS
 from forest_checks import check as check_forest
@@ -86,6 +87,19 @@ def test_strong_components_on_gpus_equal_the_oracle(cluster, case, order):
 @pytest.mark.parametrize("case", STARTABLE, ids=lambda case: case.name)
 def test_pagerank_on_gpus_equals_the_oracle(cluster, case, order):
     check_pagerank(case, cluster, order)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("order", ["degree", "natural"])
+@pytest.mark.parametrize("case", [*GRAPHS, *PLANTED], ids=lambda case: case.name)
+def test_core_numbers_on_gpus_equal_the_oracle(cluster, case, order):
+    check_core_numbers(case, cluster, order)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("case", FORESTS, ids=lambda case: case.name)
+def test_cuts_on_gpus_equal_the_oracle(cluster, case):
+    check_cuts(case, cluster)
 
 
 @pytest.mark.gpu
