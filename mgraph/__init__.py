@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 # For type checkers and editors: the names of the table below.
 if TYPE_CHECKING:
+    from mgraph.api.bipartite import is_bipartite as is_bipartite
     from mgraph.api.centrality import closeness as closeness
     from mgraph.api.centrality import harmonic as harmonic
     from mgraph.api.components import connected_components as connected_components
@@ -100,6 +101,7 @@ _MODULE_OF = {
     "shortest_paths": "mgraph.api.paths",
     "connected_components": "mgraph.api.components",
     "degrees": "mgraph.api.degrees",
+    "is_bipartite": "mgraph.api.bipartite",
     "closeness": "mgraph.api.centrality",
     "harmonic": "mgraph.api.centrality",
     "core_numbers": "mgraph.api.core_numbers",

@@ -48,6 +48,7 @@ NOTES = {
     "ego_graph": LENGTHS,
     "harmonic_centrality": f"{CENTRALITIES} `sources` are NetworkX's.",
     "has_path": "",
+    "is_bipartite": "",
     "is_connected": "",
     "is_strongly_connected": "",
     "is_weakly_connected": "",

@@ -6,6 +6,7 @@ import types
 from collections.abc import Callable
 
 from mgraph.nx_backend import (
+    bipartite,
     breadth_first,
     centrality,
     components,
@@ -22,6 +23,7 @@ from mgraph.nx_backend.choose import Chooser
 from mgraph.nx_backend.convert import convert_from_nx, convert_to_nx
 
 MODULES = (
+    bipartite,
     breadth_first,
     centrality,
     components,

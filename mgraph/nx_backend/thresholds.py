@@ -49,6 +49,7 @@ _STOPS = {
     "dijkstra_path": (None, 1 << 14),
     "dijkstra_path_length": (None, 1 << 12),
     "ego_graph": (None, None),
+    "is_bipartite": (None, None),
     "has_path": (None, None),
     "is_strongly_connected": (None, None),
 }

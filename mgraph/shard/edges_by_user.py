@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from mgraph.comm.base import Communicator
+from mgraph.shard.rows_kernels import unpack_rows
 from mgraph.shard.shard import Shard, degrees
-from mgraph.shard.user_ids import sort_edges, users_of_states
+from mgraph.shard.user_ids import sort_edges, translated, users_of_states
 from mgraph.types import Array, vertex_dtype
 
 # Equal parts of the user ids in which arcs are counted; a range of ids is one or more of them.
@@ -118,3 +119,22 @@ def ranges_of(cuts: list[int], lo: int, hi: int) -> Iterator[tuple[int, int]]:
     """Yield the ranges between cuts that lie in lo..hi, cut off at its ends."""
     inside = [lo, *(cut for cut in cuts if lo < cut < hi), hi]
     return iter(list(itertools.pairwise(inside)) if lo < hi else [])
+
+
+def arcs_of_rows(shard: Shard, comm: Communicator, dtype: np.dtype) -> Iterator[tuple[Array, Array]]:
+    """Yield both ends of this rank's arcs as user ids, a chunk at a time in the order of its rows.
+
+    Ranks may have different numbers of chunks.
+    """
+    backend = shard.backend
+    rows = shard.rows
+    users = None if shard.user_of_local is None else users_of_states(shard, comm)
+    base = shard.rank * shard.partition.stride
+    num_arcs = len(rows.targets)
+    for begin in range(0, num_arcs, backend.limits.chunk_edges):
+        end = min(begin + backend.limits.chunk_edges, num_arcs)
+        starts = backend.xp.empty(end - begin, shard.partition.dtype)
+        unpack_rows[backend](begin, end, rows.indptr, shard.num_owned, base, 1, begin, starts)
+        ends = starts, rows.targets[begin:end]
+        near, far = ends if users is None else (translated(backend, part, users) for part in ends)
+        yield near.astype(dtype), far.astype(dtype)

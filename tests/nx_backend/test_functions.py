@@ -83,6 +83,7 @@ def by_weight(s, t):
 def of_structure(directed, s):
     """Yield calls for components and cores, and for spanning trees of undirected graphs."""
     yield "core_number", (), {}
+    yield "is_bipartite", (), {}
     yield from (("k_core", (k,), {}) for k in (None, 0, 2, 2.5))
     if directed:
         names = ("weakly_connected_components", "number_weakly_connected_components", "is_weakly_connected")

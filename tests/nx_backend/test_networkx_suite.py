@@ -18,6 +18,7 @@ TESTED = (
     "centrality/tests/test_closeness_centrality.py",
     "centrality/tests/test_harmonic_centrality.py",
     "../generators/tests/test_ego.py",
+    "bipartite/tests/test_basic.py",
     "components/tests/test_connected.py",
     "components/tests/test_strongly_connected.py",
     "components/tests/test_weakly_connected.py",

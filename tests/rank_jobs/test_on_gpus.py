@@ -14,6 +14,7 @@ from edges_back import assert_edges
 from forest_checks import FORESTS
 from forest_checks import check as check_forest
 from pagerank_checks import check_pagerank
+from side_checks import check_sides
 from traversal_checks import check_both_orders, check_traversal
 from user_graphs import GRAPHS, METHODS, SEARCHES, STARTABLE, graph_of
 
@@ -94,6 +95,13 @@ def test_pagerank_on_gpus_equals_the_oracle(cluster, case, order):
 @pytest.mark.parametrize("case", [*GRAPHS, *PLANTED], ids=lambda case: case.name)
 def test_core_numbers_on_gpus_equal_the_oracle(cluster, case, order):
     check_core_numbers(case, cluster, order)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("order", ["degree", "natural"])
+@pytest.mark.parametrize("case", [case for case in GRAPHS if not case.directed], ids=lambda case: case.name)
+def test_sides_on_gpus_equal_the_oracle(cluster, case, order):
+    check_sides(case, cluster, order)
 
 
 @pytest.mark.gpu

@@ -276,6 +276,19 @@ def core_numbers(graph: Graph) -> np.ndarray:
     return cores
 
 
+def sides(graph: Graph) -> np.ndarray:
+    """Return 0 or 1 for each vertex, 0 for the smallest of its component, by turns; -1 in one with an odd cycle."""
+    rows = rows_of(arcs_of(graph, weighted=False), graph.num_vertices)
+    found = np.full(graph.num_vertices, -1, np.int64)
+    labels = components(graph)
+    for start in sorted(set(labels.tolist())):
+        levels = bfs(graph, [start])
+        members = np.flatnonzero(levels >= 0).tolist()
+        if all((levels[u] - levels[v]) % 2 for u in members for v, _ in rows[u]):
+            found[members] = levels[members] % 2
+    return found
+
+
 def kruskal(graph: Graph, position: np.ndarray, *, maximum: bool = False) -> dict[tuple[int, int], Any]:
     """Return {(u, v): weight} with u < v of the lightest spanning forest, or the heaviest, of an undirected graph.
 

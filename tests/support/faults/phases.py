@@ -95,6 +95,7 @@ class Work:
             "bfs by sweeps": lambda: _columns(mg.bfs(graph, 1, method="sweep")),
             "sssp": lambda: _columns(mg.sssp(graph, 2)),
             "components": lambda: _columns(mg.connected_components(graph)),
+            "sides": lambda: _columns(mg.is_bipartite(graph)),
             "core numbers": lambda: _columns(mg.core_numbers(graph)),
             "strong components": lambda: _strong_components(cluster),
             "forest": lambda: _columns(mg.minimum_spanning_forest(graph)),
