@@ -8,13 +8,14 @@ cannot disagree with what runs.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from mgraph.algorithms.common.checkpoints import CheckpointFolder
 from mgraph.backends.base import Limits, PersistentBackend
+from mgraph.backends.cpu import CpuBackend
 from mgraph.comm.base import Communicator
 from mgraph.comm.peer_memory import MAX_RANKS
 from mgraph.errors import UsageError
@@ -131,6 +132,7 @@ class Conditions:
     failed: frozenset[str] = frozenset()  # needs that some rank could not make
     faster_on_host: frozenset[str] = frozenset()  # algorithms that the CPU beside one GPU runs sooner
     has_equal_weights: bool = False  # and so that their order is that of the edges' ends
+    threads: int = 1  # of a CPU rank that has the graph alone; others may have different numbers
 
     @property
     def is_one_cpu(self) -> bool:
@@ -140,14 +142,18 @@ class Conditions:
     @classmethod
     def of(cls, shard: Shard, comm: Communicator, method: str = "auto") -> Conditions:
         """Return the conditions of a shard on its ranks."""
-        return cls.of_graph(
+        of_graph = cls.of_graph(
             shard.info,
             shard.partition,
             method,
             has_persistent_kernels=isinstance(shard.backend, PersistentBackend),
             has_peer_memory=comm.may_reach,
+        )
+        return replace(
+            of_graph,
             failed=frozenset(shard.kept.get(_FAILED, ())),
             faster_on_host=frozenset(name for name, is_faster in shard.faster_on_host.items() if is_faster),
+            threads=_threads_of_one(shard),
         )
 
     @classmethod
@@ -159,10 +165,8 @@ class Conditions:
         *,
         has_persistent_kernels: bool,
         has_peer_memory: bool,
-        failed: frozenset[str] = frozenset(),
-        faster_on_host: frozenset[str] = frozenset(),
     ) -> Conditions:
-        """Return the conditions of a graph that is built, with those of its ranks given."""
+        """Return the conditions of a graph that is built, without those that only its ranks know."""
         return cls(
             method,
             info.layout,
@@ -173,10 +177,8 @@ class Conditions:
             info.directed,
             info.num_arcs / max(partition.num_positions, 1),
             wants_weight_sorted_rows(info),
-            failed,
-            faster_on_host,
             # Zeros of floats may have two signs, which have an order.
-            info.min_weight == info.max_weight != 0,
+            has_equal_weights=info.min_weight == info.max_weight != 0,
         )
 
     @classmethod
@@ -209,6 +211,11 @@ class Conditions:
             degree,
             sizes.weight > 0 and degree >= SPARSE_DEGREE,
         )
+
+
+def _threads_of_one(shard: Shard) -> int:
+    backend = shard.backend
+    return backend.threads if isinstance(backend, CpuBackend) and shard.partition.num_ranks == 1 else 1
 
 
 @dataclass(frozen=True, eq=False)

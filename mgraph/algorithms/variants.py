@@ -22,7 +22,7 @@ from mgraph.algorithms.bfs.step import VARIANT as BFS_STEP
 from mgraph.algorithms.bfs.sweep import VARIANT as BFS_SWEEP
 from mgraph.algorithms.components.afforest import AROUND_GIANT
 from mgraph.algorithms.components.afforest import VARIANT as AFFOREST
-from mgraph.algorithms.components.hybrid import VARIANT as COMPONENTS_HYBRID
+from mgraph.algorithms.components.serial import VARIANT as COMPONENTS_SERIAL
 from mgraph.algorithms.core_numbers.peeling import VARIANT as PEELING
 from mgraph.algorithms.pagerank.pull import VARIANT as PAGERANK_PULL
 from mgraph.algorithms.pagerank.sweep import VARIANT as PAGERANK_SWEEP
@@ -63,7 +63,7 @@ SSSP = (
 )
 MULTI_SOURCE = (BFS_MULTI_SOURCE,)
 PREDECESSORS = (PREDECESSORS_SWEEP, PREDECESSORS_ROWS)
-COMPONENTS = (AROUND_GIANT, COMPONENTS_HYBRID, AFFOREST)
+COMPONENTS = (AROUND_GIANT, COMPONENTS_SERIAL, AFFOREST)
 STRONG_COMPONENTS = (DEPTH_FIRST, COLORING)
 CORE_NUMBERS = (PEELING,)
 SPANNING_FOREST = (FOREST_PERSISTENT, FIRST_EDGES, FOREST_BORUVKA)

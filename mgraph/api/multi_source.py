@@ -59,7 +59,7 @@ class TraversedTogether:
         index = as_integer(index, "number of a root")
         root = self._vertices[index]
         batch, bit = divmod(index % len(self.roots), MAX_ROOTS)
-        spec = TraversalSpec("bfs", "together", root.ids, LEVEL, self._limit, return_predecessors, root.names)
+        spec = TraversalSpec("bfs", "multi_source", root.ids, LEVEL, self._limit, return_predecessors, root.names)
         levels = self._stored[batch]
         levels.require_open()
         stored = Stored(self.graph)

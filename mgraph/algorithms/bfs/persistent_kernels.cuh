@@ -14,7 +14,7 @@
 // block->totals   the counters of the phase before       sync_blocks()             one phase
 // packed          (level, parent) of a vertex            chunked expansion         within it
 //   .offsets, .first  of filled(): its frontier, the next  chunked expansion       within it
-// in_queue, in_bits   the frontier is a queue / is O and not V
+// in_queue, in_bits   after finish_level: the frontier is a queue / is V and not O
 // counted             reached_arcs is exact (else estimated, and counted when the queue is built)
 // listing, has_list   this pull lists what stays unreached / filled() holds that list
 // clang-format on

@@ -2,14 +2,18 @@
 // vertices find parents.
 //
 // The reached states are a bitmap over all ranks. Every rank has two copies of it in its peer
-// buffer, of which a level reads one and writes the other; the owner of a slice writes it into the
-// copies of all ranks. An unreached vertex has no neighbor reached before the frontier: for a pull,
-// reached is equivalent to on the frontier.
+// buffer; the owner of a slice writes it into the copies of all ranks. Pulls, scans of the list and
+// pushes of marks read one copy and write the other. A push of candidates writes into the copy that
+// it has read, after a barrier behind which no rank reads it for this level. An unreached vertex
+// has no neighbor reached before the frontier: for a pull, reached is equivalent to on the
+// frontier.
 //
 // State of a search. current_copy() and next_copy() swap when `side` does.
 // clang-format off: a table
 // array or flag     holds                                written by                valid
-// current_copy()    reached states of all ranks          owners, the level before  after a barrier
+// current_copy()    reached states of all ranks          owners, the level before, after a barrier
+//                                                        or this level behind the
+//                                                        barrier of candidates
 // next_copy()       the same, and those of this level    owners, this level;       after the level
 //                   (may lack older ones)                in a push this rank
 // inbox(in, from)   candidates of one rank               that rank, in a push      until the next

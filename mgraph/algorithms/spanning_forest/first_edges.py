@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from mgraph.algorithms.common.traversal import Trace
-from mgraph.algorithms.components.hybrid import STEP_ROWS
-from mgraph.algorithms.components.hybrid_kernels import make_roots, take_first_edges
+from mgraph.algorithms.components.serial import STEP_ROWS
+from mgraph.algorithms.components.serial_kernels import make_roots, take_first_edges
 from mgraph.algorithms.spanning_forest.filter_boruvka import forest_bytes
 from mgraph.algorithms.variant import Variant
 from mgraph.comm.base import Communicator

@@ -1,4 +1,4 @@
-"""Find connected components on one CPU rank: by few cores in one pass of union-find, by more as afforest.py does.
+"""Find connected components on one CPU rank of few cores, in one pass of union-find by one core.
 
     for each vertex: for each of its neighbors before it: join their trees
     in rising order: the parent of each vertex becomes its root
@@ -15,7 +15,7 @@ import numpy as np
 from mgraph.algorithms.bfs.step import DEEP_DEGREE
 from mgraph.algorithms.common.traversal import Trace
 from mgraph.algorithms.components.afforest import VARIANT as AFFOREST
-from mgraph.algorithms.components.hybrid_kernels import flatten, link_rows, make_roots
+from mgraph.algorithms.components.serial_kernels import flatten, link_rows, make_roots
 from mgraph.algorithms.components.union_find import Roots
 from mgraph.algorithms.variant import Variant
 from mgraph.backends.cpu import CpuBackend
@@ -23,8 +23,8 @@ from mgraph.comm.base import Communicator
 from mgraph.errors import CommAborted
 from mgraph.shard.shard import Shard
 
-# More cores link faster together.
-FEW_CORES = 2
+# More threads link faster together, by afforest.py.
+MAX_THREADS = 2
 # Rows between two looks at whether the call was ended.
 STEP_ROWS = 1 << 20
 
@@ -32,9 +32,6 @@ STEP_ROWS = 1 << 20
 def find_components(shard: Shard, comm: Communicator, trace: Trace) -> Roots:
     """Find the root of every position."""
     assert isinstance(shard.backend, CpuBackend), "the variant applies to no other"
-    if shard.backend.threads > FEW_CORES:
-        found: Roots = AFFOREST.loop(shard, comm, trace)
-        return found
     rows = shard.rows
     size = shard.num_owned
     with trace.phase("find"):
@@ -52,9 +49,11 @@ def find_components(shard: Shard, comm: Communicator, trace: Trace) -> Roots:
 
 
 VARIANT = Variant(
-    "components.hybrid",
-    when=f"on one CPU rank, if there are at most {DEEP_DEGREE} arcs a vertex, by few cores in one pass",
-    applies=lambda conditions: conditions.is_one_cpu and conditions.arcs_per_vertex <= DEEP_DEGREE,
+    "components.serial",
+    when=f"on one CPU rank of at most {MAX_THREADS} threads, if there are at most {DEEP_DEGREE} arcs a vertex",
+    applies=lambda conditions: (
+        conditions.is_one_cpu and conditions.threads <= MAX_THREADS and conditions.arcs_per_vertex <= DEEP_DEGREE
+    ),
     bytes=AFFOREST.bytes,
     loop=find_components,
 )
