@@ -84,7 +84,7 @@ def search(prepared: Prepared, shard: Shard, comm: Communicator, spec: Traversal
         how = {"until": until} if variant.stops and until else {}
         dtype = prepared.dtype
         limit = prepared.limit(spec.limit)
-        # Only breadth-first has each vertex in one frontier.
+        # Progress counts vertices in BFS only: in SSSP a vertex is on several frontiers.
         with trace.phase("traverse", shard.partition.num_positions if spec.algorithm == "bfs" else 0):
             if spec.algorithm == "sssp":
                 found: Traversal | None = variant.loop(shard, comm, starts, trace, dtype, limit, **how)

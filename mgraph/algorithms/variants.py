@@ -102,10 +102,10 @@ HEAD = """# Variants: which loop runs
 
 Written by `python -m mgraph.algorithms.variants > docs/variants.md`, from the table by which the ranks choose.
 
-Of an algorithm the first row that applies runs. `method` of `mg.bfs` and `mg.sssp` (`--method`) leaves fewer open:
-`auto` any row, `frontier` any but the sweep, and the part of a name after the dot that row alone, such as `step` or
-`persistent`; one that does not apply is refused. The name of the variant that ran is in `.stats.variant`, and `--trace`
-prints it.
+Of an algorithm the first variant that applies runs. `method` of `mg.bfs` and `mg.sssp` (`--method`) restricts the
+choice: `auto` allows every variant, `frontier` all but the sweep, a short name (after the dot, such as `step` or
+`persistent`) that variant alone; one that does not apply is refused. The name of the variant that ran is in
+`.stats.variant`, and `--trace` prints it.
 
 ```bash
 mgraph bfs rmat:16 --source 1 --method step --trace
@@ -116,8 +116,8 @@ A call with `checkpoint=` runs the first row that applies and keeps checkpoints.
 What a row needs is made once for a graph, in order. If a rank cannot make it (no access to peer memory, no room), no
 rank uses it, and the next row that applies runs. What is in parentheses is made only where there is room for it.
 
-"takes" is an example of the bytes on each rank beside the graph, the result and the needs (but first_neighbors are
-counted): for 2^26 vertices, half of them with edges, and 2^30 edges with weights of 8 bits; on 4 ranks where it
+"takes" is an example of the bytes on each rank in addition to the graph, the result and the needs, but including
+first_neighbors: for 2^26 vertices, half of them with edges, and 2^30 edges with weights of 8 bits; on 4 ranks where it
 exchanges through peer buffers, else on one. Predecessors use memory that the search has freed. A host copy is as large
 as the rows, in the memory of the host."""
 

@@ -1,4 +1,4 @@
-"""Implement bfs and sssp for users: check arguments, choose methods, run searches."""
+"""Implement bfs and sssp for users: check arguments and methods, run searches."""
 
 from __future__ import annotations
 
@@ -260,7 +260,9 @@ def bfs_spec(g: Graph, sources: Vertices, limit: Any, predecessors: bool, method
     """Return the request for a breadth-first search."""
     limit = as_depth_limit(g, limit)
     predecessors = as_flag(predecessors, "return_predecessors")
-    return TraversalSpec("bfs", _method(g, "bfs", method), sources.ids, LEVEL, limit, predecessors, sources.names)
+    return TraversalSpec(
+        "bfs", _checked_method(g, "bfs", method), sources.ids, LEVEL, limit, predecessors, sources.names
+    )
 
 
 def as_depth_limit(g: Graph, limit: Any) -> int | None:
@@ -284,7 +286,9 @@ def sssp_spec(g: Graph, sources: Vertices, limit: Any, predecessors: bool, metho
             raise UsageError(f"cutoff is {limit!r}: give a number that is 0 or more, or None")
         limit = _cutoff(limit if isinstance(limit, int) else float(limit), dtype)
     predecessors = as_flag(predecessors, "return_predecessors")
-    return TraversalSpec("sssp", _method(g, "sssp", method), sources.ids, dtype, limit, predecessors, sources.names)
+    return TraversalSpec(
+        "sssp", _checked_method(g, "sssp", method), sources.ids, dtype, limit, predecessors, sources.names
+    )
 
 
 def _cutoff(limit: float | int, dtype: np.dtype) -> float | int | None:
@@ -326,7 +330,7 @@ def as_sources(g: Graph, source: Any) -> Vertices:
     return Vertices(tuple(distinct), tuple(distinct.values()))
 
 
-def _method(g: Graph, algorithm: str, method: str) -> str:
+def _checked_method(g: Graph, algorithm: str, method: str) -> str:
     """Return the method, once it is known to apply as far as the ranks need not be asked."""
     if method not in METHODS and method not in methods_of(algorithm):
         raise UsageError(f"method {method!r} is not one of {', '.join(methods_of(algorithm))}")
@@ -336,8 +340,8 @@ def _method(g: Graph, algorithm: str, method: str) -> str:
         # Whether GPUs have access to each other's memory is known on the ranks.
         info = g.info
         has_persistent_kernels = LIMITS[g.cluster.backend].has_persistent_kernels
-        has_order = info.order == "degree"
-        partition = Partition(info.num_vertices - has_order * info.num_isolated, g.num_ranks, has_order)
+        in_degree_order = info.order == "degree"
+        partition = Partition(info.num_vertices - in_degree_order * info.num_isolated, g.num_ranks, in_degree_order)
         facts = Conditions.of_graph(
             info,
             partition,
@@ -345,6 +349,7 @@ def _method(g: Graph, algorithm: str, method: str) -> str:
             has_persistent_kernels=has_persistent_kernels,
             has_peer_memory=has_persistent_kernels,
         )
+        # Raises UsageError if it does not apply.
         select(TABLE[algorithm], facts)
     return method
 

@@ -74,7 +74,7 @@ def _kept_apart(compiled: Any) -> Any:
 
 
 class Kernel:
-    """A pair, ready to be launched on a backend: `kernel[backend](lo, hi, ...)`."""
+    """A kernel pair or a persistent kernel, ready to be launched on a backend: `kernel[backend](lo, hi, ...)`."""
 
     def __init__(
         self,
@@ -158,7 +158,7 @@ def kernel(
     shared_bytes
         Dynamic shared memory of a block: a number, or a function of the kernel's arguments by name.
     light
-        How many work items take a CPU as long as one of most kernels.
+        The number of its work items that cost a CPU as much as one of a typical kernel.
     **types
         typedef=parameter: the typedef is the dtype of that array.
     """

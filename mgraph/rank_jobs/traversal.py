@@ -87,7 +87,7 @@ def traverse(
 
 
 def counted_searches(rank: Rank, algorithm: str, searches: Sequence[Search]) -> Iterable[Search]:
-    """Return the searches; where there are several, what the rank is seen doing is to count them."""
+    """Yield the searches; if several, show their count as progress."""
     if len(searches) == 1:
         return searches
     rank.backend.phase = phase = Phase(algorithm, len(searches), "searches", 1 / rank.size)
@@ -95,9 +95,9 @@ def counted_searches(rank: Rank, algorithm: str, searches: Sequence[Search]) -> 
 
 
 def _refuse_overflow(shard: Shard, comm: Communicator, spec: TraversalSpec, found: Traversal) -> None:
-    """Refuse distances of floats if one is beyond all floats: its vertex would count as unreached.
+    """Raise InputError if a float distance overflowed.
 
-    With a cutoff that is what it is. A scan of all arcs, where the weights are so large that it may be needed.
+    With a cutoff such a vertex is unreached. Scans all arcs, only if the weights allow an overflow.
     """
     if spec.limit is None and may_overflow(shard.info, spec.dtype) and has_overflow(shard, comm, found.distances):
         wider = ", make them float64" if spec.dtype.itemsize == 4 else ""
@@ -116,9 +116,9 @@ def store_traversal(
     traversal: Traversal,
     trace: Trace,
 ) -> dict[str, Any]:
-    """Add predecessors if requested.
+    """Store a traversal by user id, with predecessors if requested.
 
-    Store the result as `key`, what is wanted at once in user ids, and return this rank's stats.
+    The result is stored as `key`, what is wanted at once in user ids; return this rank's stats.
     """
     comm = rank.comm
     # With several sources the nearest one is the end of each vertex's chain of predecessors.

@@ -5,8 +5,8 @@ on the device at hand (common/cost_model.py). On a sparse graph, while frontiers
 each block expands its part of the frontier over many levels between two grid barriers. When few vertices are unreached
 they are listed, and later levels scan the list only: with all blocks or, if it is very short, with one.
 
-Where the levels are many and narrow, the CPU would be faster. A search of a graph of which that is not known goes so
-far as bytes go, or as far as TRIAL_LEVELS; its time decides (common/gpu_or_host.py).
+Where the levels are many and narrow, the CPU would be faster. If that is unknown, the first search stops after 254
+(bytes) or TRIAL_LEVELS levels, and its time decides (common/gpu_or_host.py).
 
 Levels of a persistent search, on one GPU or on several, are bytes first, except on graphs of few arcs a vertex: a
 quarter as many bytes are written, and sent to other ranks. Levels that bytes do not hold are searched again in full
@@ -35,7 +35,7 @@ from mgraph.algorithms.bfs.persistent_kernels import (
 from mgraph.algorithms.bfs.step import DEEP_DEGREE, GROWTH
 from mgraph.algorithms.common.control_block import ControlBlock
 from mgraph.algorithms.common.cost_model import bfs_costs
-from mgraph.algorithms.common.gpu_or_host import try_gpu
+from mgraph.algorithms.common.gpu_or_host import is_known, try_gpu
 from mgraph.algorithms.common.traversal import TRACE_RECORDS, Trace, Traversal, watched_and_listed
 from mgraph.algorithms.derived import DEVICE_RATES, FIRST_NEIGHBORS, IN_ROWS
 from mgraph.algorithms.variant import GraphSizes, Variant
@@ -47,9 +47,9 @@ from mgraph.shard.in_rows import require_first_neighbors
 from mgraph.shard.shard import Shard, cached_on_shard
 from mgraph.types import LEVEL, NARROW_LEVEL, Array, unreached_of
 
-# A search with so many trace records, one per level, may not have reached all vertices.
-MAX_IN_BYTES = int(unreached_of(NARROW_LEVEL)) - 1
-assert MAX_IN_BYTES < TRACE_RECORDS, "every level that fits a byte has a trace record of its own"
+# A search that reaches this level may be incomplete.
+MAX_UINT8_LEVELS = int(unreached_of(NARROW_LEVEL)) - 1
+assert MAX_UINT8_LEVELS < TRACE_RECORDS, "every level that fits a byte has a trace record of its own"
 # Levels in full width of a search that finds out whether a graph is deep: about a millisecond on the GPU.
 TRIAL_LEVELS = 1 << 10
 # Degrees are uniform where the largest is at most so many times the mean.
@@ -101,7 +101,7 @@ def bfs_persistent(
             return Traversal(levels, parents, reached, reached_arcs, in_user_ids)
         shard.exceeds_uint8_levels |= dtype == NARROW_LEVEL
         took = _sum_of(records, "nanoseconds")
-        if "bfs" not in shard.faster_on_host and try_gpu(shard, "bfs", took, reached, num_levels):
+        if not is_known(shard, "bfs") and try_gpu(shard, "bfs", took, reached, num_levels):
             return None  # from now on another variant applies
         # Freed before the next search allocates its own.
         del levels, parents, in_user_ids
@@ -114,14 +114,14 @@ def _attempts(shard: Shard, depth_limit: int | None) -> list[tuple[np.dtype, int
     All but the last may be too short. The first of a graph is, if it may be deep: its time shows whether it is.
     """
     attempts = level_dtypes(shard, depth_limit)
-    if depth_limit is None and len(attempts) == 1 and "bfs" not in shard.faster_on_host:
+    if depth_limit is None and len(attempts) == 1 and not is_known(shard, "bfs"):
         attempts.insert(0, (LEVEL, TRIAL_LEVELS))
     return attempts
 
 
 def level_dtypes(shard: Shard, depth_limit: int | None) -> list[tuple[np.dtype, int | None]]:
     """Return the dtypes in which to search for levels, in order, each with its depth limit."""
-    limit = MAX_IN_BYTES if depth_limit is None else min(depth_limit, MAX_IN_BYTES)
+    limit = MAX_UINT8_LEVELS if depth_limit is None else min(depth_limit, MAX_UINT8_LEVELS)
     in_bytes = not may_exceed_uint8_levels(shard) and (limit == depth_limit or not shard.exceeds_uint8_levels)
     return [(NARROW_LEVEL, limit)] * in_bytes + [(LEVEL, depth_limit)]
 
@@ -148,8 +148,8 @@ class _Search:
         capacity = queue_capacity(num, num_sources)
         # Arcs of a frontier that were not counted are counted when the whole frontier is queued.
         uniform_degree = num < MAX_QUEUED and shard.info.max_degree * num <= UNIFORM_DEGREE_RATIO * num_arcs
+        first_neighbors = require_first_neighbors(shard)  # also counts trailing rows of at most one arc
         # From this vertex on all rows have one arc, where that is known.
-        require_first_neighbors(shard)
         degree_one_from = num - incoming.singles if shard.info.order == "degree" and not shard.info.directed else num
         parts, *costs = bfs_costs(require_rates(backend), num, vertex.itemsize)
         shared = {
@@ -175,7 +175,7 @@ class _Search:
         is_deep = dtype == LEVEL and may_exceed_uint8_levels(shard)
         self.launch = backend.prepared(
             search_levels, 0, num, backend.abort_word,
-            rows.indptr, rows.targets, incoming.indptr, incoming.targets, require_first_neighbors(shard),
+            rows.indptr, rows.targets, incoming.indptr, incoming.targets, first_neighbors,
             Allocated(num, dtype), Allocated(num, vertex), work,
             Allocated(num, np.dtype(np.int64)) if is_deep else None, backend.arrived, self.control.words,
         )  # fmt: skip

@@ -15,7 +15,7 @@
 
 // After so many pulled levels the cost of leaving the bitmaps is no longer counted against a push:
 // a deep graph would pull thousands of levels.
-constexpr i64 PULL_HYSTERESIS = 8;
+constexpr i64 MAX_HYSTERESIS_PULLS = 8;
 // Parents in a sector of 32 bytes, the unit of a memory access.
 constexpr i64 PARENTS_PER_SECTOR = 8;
 // So many rows a thread, and so many arcs, one block scans in 2 us, where a level over all blocks
@@ -78,7 +78,7 @@ struct PersistentBfs : BfsSteps {
     i64 queueing = queueing_cost(), proposing = proposing_cost(),
         leaving = cost(PHASE) + passing_bits_cost();
     return (queueing < proposing ? queueing : proposing) +
-           (in_queue || num_pulls >= PULL_HYSTERESIS ? 0 : leaving);
+           (in_queue || num_pulls >= MAX_HYSTERESIS_PULLS ? 0 : leaving);
   }
   __device__ i64 pulling_cost() { return passing_bits_cost() + (n - reached) * cost(OPENING); }
   __device__ i64 passing_bits_cost() { return n / 8 * cost(PASSING); }

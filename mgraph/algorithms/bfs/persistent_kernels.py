@@ -12,6 +12,9 @@ from mgraph.backends.shared_names import Constants, ControlLayout, Names, WorkAr
 
 # `depth_limit` is -1 without a limit, `target` -1 without targets. The search ends when all targets have levels. One
 # target is `target` alone, and `num_targets` is 0; of several it is the first, and all follow the sources in the list.
+# `capacity` is that of a queue; a search pulls only if the frontier's arcs have become `growth` times as many. In rows
+# from `degree_one_from` on there is one arc. With `uniform_degree` no row is much longer than the mean, so that arcs
+# need not be counted. `parts`: into how many parts of the parents a push is divided.
 LAUNCH_PARAMETERS = Names(
     "Parameter",
     "depth_limit source target num_arcs num_sources num_targets capacity trace_records growth uniform_degree "

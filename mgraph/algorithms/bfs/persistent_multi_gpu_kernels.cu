@@ -222,7 +222,7 @@ struct MultiGpuBfs : MultiGpuPush {
       arcs = block->ranks.total[ARCS];
     }
     arcs_before = arcs;
-    bool few = arcs <= words() / SMALL_PUSH_SHARE, full = false;
+    bool small = arcs <= words() / SMALL_PUSH_SHARE, full = false;
     // All candidates fit if no inbox receives more than twice its mean.
     u32 block_capacity = arcs <= parameter(INBOX) * num_ranks() / 2 ? candidate_capacity() : 0;
     do {
@@ -233,11 +233,11 @@ struct MultiGpuBfs : MultiGpuPush {
       full = block_capacity && block->ranks.total[COUNT];
     } while (full);
     if (!block_capacity) return pull_level();
-    few ? apply_small_push() : apply_large_push();
+    small ? apply_small_push() : apply_large_push();
     parity = !parity;
-    queued = few;
+    queued = small;
     has_deferred = true;
-    if (!few) {
+    if (!small) {
       if (!ranks.sync_blocks()) return false;
       settle_slice();
     }

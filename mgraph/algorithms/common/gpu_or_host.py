@@ -32,7 +32,7 @@ def try_gpu(shard: Shard, algorithm: str, nanoseconds: int, num_reached: int, fa
     Return whether the host should be faster.
     """
     assert isinstance(shard.backend, PersistentBackend), "no other is compared"
-    if algorithm not in shard.faster_on_host and nanoseconds > NS_PER_CALL:
+    if not is_known(shard, algorithm) and nanoseconds > NS_PER_CALL:
         of_vertex = NS_PER_VERTEX[algorithm] + NS_PER_ARC[algorithm] * shard.info.mean_degree
         is_faster = shard.backend.competes_with_host and nanoseconds > NS_PER_CALL + of_vertex * num_reached
         shard.faster_on_host[algorithm] = is_faster
@@ -41,8 +41,13 @@ def try_gpu(shard: Shard, algorithm: str, nanoseconds: int, num_reached: int, fa
     return shard.faster_on_host.get(algorithm, False)
 
 
+def is_known(shard: Shard, algorithm: str) -> bool:
+    """Return whether it is known if CPU or GPU is faster, for now at least."""
+    return algorithm in shard.faster_on_host
+
+
 def is_undecided(shard: Shard, algorithm: str) -> bool:
-    """Return whether a whole search of the host is to decide who searches this graph."""
+    """Return whether a whole search of the host is to decide whether CPU or GPU searches this graph."""
     return algorithm in shard.trial_ns_per_distance
 
 

@@ -54,7 +54,7 @@ class Trace:
     def phase(self, name: str, vertices: int = 0) -> AbstractContextManager[None]:
         """Add the time of a block to the phase `name`.
 
-        With `vertices`, each of so many is in the frontier of one superstep at most.
+        `vertices`: their number, if each is on at most one frontier; progress then counts vertices instead of arcs.
         """
         self._began = self._ended = None
         if self.shows:

@@ -22,9 +22,8 @@ template <class T> __device__ inline void store_quad(T* p, const Quad<T>& quad) 
 }
 
 // ---- targets -----------------------------------------------------------------------------------
-// A block watches one target of its search, in shared memory, -1 if there is none. Only when that
-// is settled are the `num` that are `listed` looked at, none where it is the only one. Watch
-// another one that is open, whichever; false if none is. By all threads of a block.
+// A block watches one target, in shared memory (-1: none). When it is settled, watch any unsettled
+// one of the `num` listed; return false if all are settled. Called by all threads of a block.
 template <class IsSettled>
 __device__ inline bool watch_open(i64* watched, const i64* listed, i64 num, IsSettled is_settled) {
   i64 open = -1;
