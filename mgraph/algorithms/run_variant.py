@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -81,19 +82,15 @@ def search(prepared: Prepared, shard: Shard, comm: Communicator, spec: Traversal
         if not variant.takes_user_ids and not positions:
             positions = _find_sources(shard, comm, spec)
         starts = spec.sources if variant.takes_user_ids else connected(shard, positions)
-        how = {"until": until} if variant.stops and until else {}
         dtype = prepared.dtype
         limit = prepared.limit(spec.limit)
+        limits = (dtype, limit) if spec.algorithm == "sssp" else (limit,)
+        how: dict[str, Any] = {"until": until} if variant.stops and until else {}
+        if variant.translates and spec.predecessors:
+            how["translate"] = partial(translated_at_once, spec)
         # Progress counts vertices in BFS only: in SSSP a vertex is on several frontiers.
         with trace.phase("traverse", shard.partition.num_positions if spec.algorithm == "bfs" else 0):
-            if spec.algorithm == "sssp":
-                found: Traversal | None = variant.loop(shard, comm, starts, trace, dtype, limit, **how)
-            elif variant.translates and spec.predecessors:
-                found = variant.loop(
-                    shard, comm, starts, trace, limit, translate=partial(translated_at_once, spec), **how
-                )
-            else:
-                found = variant.loop(shard, comm, starts, trace, limit, **how)
+            found: Traversal | None = variant.loop(shard, comm, starts, trace, *limits, **how)
             if found is not None:
                 if dtype == spec.dtype or is_whole(shard, comm, found, spec.limit):
                     found.sources = found.sources or positions

@@ -35,7 +35,7 @@ from mgraph.algorithms.bfs.persistent_kernels import (
 from mgraph.algorithms.bfs.step import DEEP_DEGREE, GROWTH
 from mgraph.algorithms.common.control_block import ControlBlock
 from mgraph.algorithms.common.cost_model import bfs_costs
-from mgraph.algorithms.common.gpu_or_host import is_known, try_gpu
+from mgraph.algorithms.common.gpu_or_host import try_gpu
 from mgraph.algorithms.common.traversal import TRACE_RECORDS, Trace, Traversal, watched_and_listed
 from mgraph.algorithms.derived import DEVICE_RATES, FIRST_NEIGHBORS, IN_ROWS
 from mgraph.algorithms.variant import GraphSizes, Variant
@@ -75,9 +75,9 @@ def bfs_persistent(
     backend = cast(PersistentBackend, shard.backend)
     starts = sources if len(sources) == 1 else sorted(set(sources))
     source = starts[0] if starts else 0
-    target, targets = watched_and_listed(until)
+    target, targets = watched_and_listed(until) if until else (-1, ())
     is_usual = len(starts) == 1 and not targets
-    for dtype, limit in _attempts(shard, depth_limit):
+    for dtype, limit in _attempts(shard, depth_limit, shard.exceeds_uint8_levels, shard.faster_on_host.get("bfs")):
         search = _search_from_one(shard, dtype) if is_usual else _Search(shard, len(starts), len(targets), dtype)
         search.control.give(
             [*starts, *targets], depth_limit=-1 if limit is None else limit, source=source, target=target
@@ -101,28 +101,37 @@ def bfs_persistent(
             return Traversal(levels, parents, reached, reached_arcs, in_user_ids)
         shard.exceeds_uint8_levels |= dtype == NARROW_LEVEL
         took = _sum_of(records, "nanoseconds")
-        if not is_known(shard, "bfs") and try_gpu(shard, "bfs", took, reached, num_levels):
+        if shard.faster_on_host.get("bfs") is None and try_gpu(shard, "bfs", took, reached, num_levels):
             return None  # from now on another variant applies
         # Freed before the next search allocates its own.
         del levels, parents, in_user_ids
     raise AssertionError("levels of 32 bits are never too narrow")
 
 
-def _attempts(shard: Shard, depth_limit: int | None) -> list[tuple[np.dtype, int | None]]:
+@cached_on_shard
+def _attempts(
+    shard: Shard, depth_limit: int | None, exceeds_uint8_levels: bool, faster_on_host: bool | None
+) -> list[tuple[np.dtype, int | None]]:
     """Return the searches to make until one has all levels, each with its dtype and depth limit.
 
-    All but the last may be too short. The first of a graph is, if it may be deep: its time shows whether it is.
+    All but the last may be too short. The first of a graph is, if it may be deep and it is unknown (None) whether the
+    CPU is faster: its time shows it.
     """
-    attempts = level_dtypes(shard, depth_limit)
-    if depth_limit is None and len(attempts) == 1 and not is_known(shard, "bfs"):
+    attempts = level_dtypes(shard, depth_limit, exceeds_uint8_levels)
+    if depth_limit is None and len(attempts) == 1 and faster_on_host is None:
         attempts.insert(0, (LEVEL, TRIAL_LEVELS))
     return attempts
 
 
-def level_dtypes(shard: Shard, depth_limit: int | None) -> list[tuple[np.dtype, int | None]]:
-    """Return the dtypes in which to search for levels, in order, each with its depth limit."""
+def level_dtypes(
+    shard: Shard, depth_limit: int | None, exceeds_uint8_levels: bool
+) -> list[tuple[np.dtype, int | None]]:
+    """Return the dtypes in which to search for levels, in order, each with its depth limit.
+
+    Without a limit bytes are not tried again, once a search of the graph exceeded them.
+    """
     limit = MAX_UINT8_LEVELS if depth_limit is None else min(depth_limit, MAX_UINT8_LEVELS)
-    in_bytes = not may_exceed_uint8_levels(shard) and (limit == depth_limit or not shard.exceeds_uint8_levels)
+    in_bytes = not may_exceed_uint8_levels(shard) and (limit == depth_limit or not exceeds_uint8_levels)
     return [(NARROW_LEVEL, limit)] * in_bytes + [(LEVEL, depth_limit)]
 
 

@@ -65,7 +65,7 @@ def bfs_multi_gpu(
     assert comm.size == shard.partition.num_ranks, "the kernel is compiled for so many"
     target, targets = target_states(shard.partition, until)
     is_usual = len(users) == 1 and not targets
-    for dtype, limit in level_dtypes(shard, depth_limit):
+    for dtype, limit in level_dtypes(shard, depth_limit, shard.exceeds_uint8_levels):
         search = _search_from_one(shard, dtype) if is_usual else _search_from(shard, dtype, len(users), len(targets))
         own = {"depth_limit": -1 if limit is None else limit, "target": target}
         (levels, parents), (num_records, reached, reached_arcs), sources = search(comm, own, users, targets, trace)

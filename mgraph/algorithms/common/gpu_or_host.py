@@ -32,18 +32,13 @@ def try_gpu(shard: Shard, algorithm: str, nanoseconds: int, num_reached: int, fa
     Return whether the host should be faster.
     """
     assert isinstance(shard.backend, PersistentBackend), "no other is compared"
-    if not is_known(shard, algorithm) and nanoseconds > NS_PER_CALL:
+    if shard.faster_on_host.get(algorithm) is None and nanoseconds > NS_PER_CALL:
         of_vertex = NS_PER_VERTEX[algorithm] + NS_PER_ARC[algorithm] * shard.info.mean_degree
         is_faster = shard.backend.competes_with_host and nanoseconds > NS_PER_CALL + of_vertex * num_reached
         shard.faster_on_host[algorithm] = is_faster
         if is_faster:
             shard.trial_ns_per_distance[algorithm] = nanoseconds / max(farthest, 1)
     return shard.faster_on_host.get(algorithm, False)
-
-
-def is_known(shard: Shard, algorithm: str) -> bool:
-    """Return whether it is known if CPU or GPU is faster, for now at least."""
-    return algorithm in shard.faster_on_host
 
 
 def is_undecided(shard: Shard, algorithm: str) -> bool:

@@ -16,7 +16,7 @@ import numpy as np
 from mgraph.algorithms.common.control_block import word_of
 from mgraph.algorithms.common.cost_model import sssp_costs
 from mgraph.algorithms.common.dtype_ladder import end_of, searched_bytes
-from mgraph.algorithms.common.gpu_or_host import is_known, try_gpu
+from mgraph.algorithms.common.gpu_or_host import try_gpu
 from mgraph.algorithms.common.traversal import Trace, Traversal, watched_and_listed
 from mgraph.algorithms.derived import DEVICE_RATES, WEIGHT_SORTED_ROWS
 from mgraph.algorithms.sssp.near_far import default_delta, drop_unsettled
@@ -73,7 +73,7 @@ def sssp_persistent(
     if not shard.num_owned:
         return Traversal(backend.xp.empty(0, dtype), None)
     search = _prepare_search(shard, dtype, shard.weight_sorted_rows is not None)
-    is_trial = not is_known(shard, "sssp") and not until and cutoff in (None, search.end)
+    is_trial = shard.faster_on_host.get("sssp") is None and not until and cutoff in (None, search.end)
     for max_rounds in [TRIAL_ROUNDS] * is_trial + [ALL_ROUNDS]:
         search.on_host[0] = 0
         dist, *_ = search.launch(backend.to_device(search.counters(sources, cutoff, until, max_rounds)))
