@@ -26,17 +26,17 @@ HEAD = """# Scaling
 
 `python bench/scaling.py --report-only` writes this page from the newest record of each kind in `bench/results`. Every
 result was validated; with one seed of roots, results that differ in a bit between numbers of ranks end the measurement.
-Times begin with a built graph (in persistent multi-GPU searches, since 7bfa45a, when all ranks have the root, after the
-launch of 30 to 90 us) and end when every owner has its vertices' results; times of the translation to user ids are in
-`bench/README.md`. *Strong* is the time on one rank divided by the time on p ranks, divided by p. *Weak* is the time on
-one rank divided by the time on p ranks for a graph p times as large. Both compare records of one commit; a cell is
-empty if there is none for one rank.
+Times begin with a built graph and end when every owner has its vertices' results. In persistent multi-GPU searches they
+begin when all ranks have the root, after the launch of 30 to 90 us (commits before 7bfa45a include it). Times of the
+translation to user ids are in `bench/README.md`. *Strong* is the time on one rank divided by the time on p ranks,
+divided by p. *Weak* is the time on one rank divided by the time on p ranks for a graph p times as large. Both compare
+records of one commit; a cell is empty if there is none for one rank.
 """
 PROVEN = """The newest commits measured with every result validated: {commits}.
 Of later commits, the tests run the searches of several ranks in the emulator of CUDA.
 """
 FASTEST = """
-## How many ranks are fastest
+### How many ranks are fastest
 
 Medians in milliseconds on 1, 2, 4, ... ranks of one commit, `auto` methods. If the user gives no number of ranks, a
 graph uses at most one for every {arcs:,} arcs, and a graph of low mean degree as few as hold it
@@ -45,7 +45,7 @@ graph uses at most one for every {arcs:,} arcs, and a graph of low mean degree a
 {table}
 """
 MEMORY = """
-## Memory, planned and measured
+### Memory, planned and measured
 
 Peak memory of the build on the fullest rank, and the plan of `mgraph plan`, for the newest record of each graph of at
 least a gigabyte. The plan is off by {error:.0%} in the median and {worst:.0%} at most.
@@ -53,7 +53,7 @@ least a gigabyte. The plan is off by {error:.0%} in the median and {worst:.0%} a
 {table}
 """
 MODEL = """
-## The time of a superstep
+### The time of a superstep
 
     microseconds = a + b log2(ranks) + c (arcs of a rank) + d (bytes that reach a rank)
 
@@ -64,7 +64,7 @@ several points (`bench/superstep_model.py`). The first superstep includes the wa
 
 Over the measured points the model's times are off by {error:.0%} in the median and {worst:.0%} at most{held_out}.
 
-## Predicted beyond what was measured
+### Predicted beyond what was measured
 
 Computed from the supersteps of the largest graph on the largest number of ranks: the same graph on more ranks, and a
 graph that grows with the ranks.
@@ -92,7 +92,7 @@ def write_report(path: pathlib.Path) -> None:
         if any(line["ranks"] > 1 for line in lines):
             picture = path.with_name(f"{path.stem}-{file.stem}.svg")
             _draw(lines, picture)
-            text.append(f"\n# {file.stem}\n\n![time and bytes over ranks]({picture.name})\n")
+            text.append(f"\n## {file.stem}\n\n![time and bytes over ranks]({picture.name})\n")
             text.append(_proven(every))
             text.append(_measured(lines))
             text.append(_fastest(every))

@@ -16,7 +16,6 @@ from mgraph.api.plot import plot_supersteps, require_drawable
 from mgraph.api.results import Result, validate
 from mgraph.cli.options import (
     CLUSTER_OPTIONS,
-    FILE_OPTIONS,
     Command,
     cluster_options,
     combined,
@@ -129,7 +128,7 @@ def answer_options(
 def run_algorithm(algorithm: Algorithm, options: Options) -> None:
     """Build the graph of a command, answer on it, write and print."""
     check_outputs(options)
-    edges = edges_of(options, reads_weights=algorithm.reads_weights)
+    edges = source_of(options["input"], options, ends_only=not algorithm.reads_weights)
     check_step(algorithm, edges, options)
 
     def check(cluster: Cluster) -> None:
@@ -161,11 +160,6 @@ def refuse_input_as_output(source: str, output: str) -> None:
     """Refuse an output that is the input file."""
     if os.path.exists(source) and os.path.exists(output) and os.path.samefile(source, output):
         raise UsageError(f"{output} is the input, which would be replaced: give another file")
-
-
-def edges_of(options: Options, *, reads_weights: bool) -> Edges:
-    """Return the edge source of INPUT, of a file by default without weights unless `reads_weights`."""
-    return source_of(options["input"], *(options[name] for name in FILE_OPTIONS), ends_only=not reads_weights)
 
 
 def refuse_labels(edges: Edges, options: Options) -> None:

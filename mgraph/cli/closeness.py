@@ -10,8 +10,8 @@ import click
 from mgraph.api.centrality import closeness as find_closeness
 from mgraph.api.centrality import harmonic as find_harmonic
 from mgraph.api.tables_on_ranks import table_of_vertices
-from mgraph.cli.answer import check_outputs, edges_of, graph_of, order_option, output_options, refuse_labels
-from mgraph.cli.options import cluster_options, input_options, json_option, print_json
+from mgraph.cli.answer import check_outputs, graph_of, order_option, output_options, refuse_labels
+from mgraph.cli.options import cluster_options, input_options, json_option, print_json, source_of
 from mgraph.cli.traverse import vertex_of
 from mgraph.errors import UsageError
 from mgraph.formatting import readable_seconds
@@ -37,7 +37,7 @@ def closeness(harmonic: bool, vertices: tuple[str, ...], hops: bool, **options: 
     if vertices and options["output"] is not None:
         raise UsageError("--output has all vertices: give it without --vertex")
     check_outputs(options)
-    edges = edges_of(options, reads_weights=not hops)
+    edges = source_of(options["input"], options, ends_only=hops)
     refuse_labels(edges, options)
     measure = "harmonic" if harmonic else "closeness"
     find = find_harmonic if harmonic else find_closeness

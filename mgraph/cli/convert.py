@@ -89,7 +89,7 @@ def convert(input: str, output: str, vertices: str | None, **options: Any) -> No
         require_writable(vertices, overwrite=options["overwrite"])
         if os.path.abspath(vertices) == os.path.abspath(output):
             raise UsageError(f"{output} is given for the edges and for the vertices: give two files")
-    edges = source_of(input, *(options.pop(name) for name in FILE_OPTIONS))
+    edges = source_of(input, {name: options.pop(name) for name in FILE_OPTIONS})
     if are_strings(edges):
         _require_holds_strings(output, options["to"], vertices)
     with progress(quiet=False) as show:

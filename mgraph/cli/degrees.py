@@ -8,8 +8,8 @@ import click
 
 from mgraph.api.degrees import degrees as count_degrees
 from mgraph.api.tables_on_ranks import table_of_vertices
-from mgraph.cli.answer import check_outputs, edges_of, graph_of, order_option, output_options, refuse_labels
-from mgraph.cli.options import cluster_options, input_options, json_option, print_json
+from mgraph.cli.answer import check_outputs, graph_of, order_option, output_options, refuse_labels
+from mgraph.cli.options import cluster_options, input_options, json_option, print_json, source_of
 from mgraph.rank_jobs.degrees import Direction
 
 
@@ -33,7 +33,7 @@ def degrees(direction: Direction, **options: Any) -> None:
     three or more without names are asked about. Prints the mean degree, and a vertex of the largest.
     """
     check_outputs(options)
-    edges = edges_of(options, reads_weights=False)
+    edges = source_of(options["input"], options, ends_only=True)
     refuse_labels(edges, options)
     with graph_of(edges, options) as (g, show):
         show(f"degrees of {g!r}")

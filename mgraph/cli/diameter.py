@@ -11,7 +11,7 @@ import click
 from mgraph.api.eccentricity import bounded
 from mgraph.api.subgraph import largest_component
 from mgraph.cli.answer import graph_of, order_option
-from mgraph.cli.options import FILE_OPTIONS, cluster_options, input_options, json_option, print_json, source_of
+from mgraph.cli.options import cluster_options, input_options, json_option, print_json, source_of
 from mgraph.formatting import counted, readable_seconds
 
 
@@ -29,7 +29,7 @@ def diameter(hops: bool, lower_bound: bool, largest: bool, **options: Any) -> No
     INPUT is a file, or a spec such as rmat:20. It must be connected, or --largest is needed; a directed graph must be
     strongly connected.
     """
-    edges = source_of(options["input"], *(options[name] for name in FILE_OPTIONS), ends_only=hops)
+    edges = source_of(options["input"], options, ends_only=hops)
     with graph_of(edges, options) as (built, show), contextlib.ExitStack() as parts:
         g = parts.enter_context(largest_component(built, strong=built.info.directed)) if largest else built
         show(f"diameter of {g!r}")

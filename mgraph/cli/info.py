@@ -31,7 +31,7 @@ from mgraph.ingest.build import Layout
 @json_option
 def info(input: str, layout: Layout, as_json: bool, **options: Any) -> None:
     """Build or load INPUT and print facts: sizes, weights, vertex order, dropped edges."""
-    source = source_of(input, *(options.pop(name) for name in FILE_OPTIONS))
+    source = source_of(input, {name: options.pop(name) for name in FILE_OPTIONS})
     with connect(**options) as cluster, progress(quiet=as_json) as show:
         show(making(source))
         g = Graph.from_source(source, cluster=cluster, layout=layout)

@@ -10,7 +10,6 @@ import numpy as np
 from mgraph.api.neighborhood import k_hop as find_neighborhood
 from mgraph.cli.answer import graph_of, order_option
 from mgraph.cli.options import (
-    FILE_OPTIONS,
     WholeNumber,
     cluster_options,
     json_option,
@@ -32,7 +31,8 @@ from mgraph.store.manifest import folder_of
     metavar="VERTEX",
     multiple=True,
     required=True,
-    help="A source, by its label if it has one; several together if repeated. random and largest as of bfs.",
+    help="A source, by its label if it has one, else its number, from 0; several together if repeated. random and "
+    "largest as of bfs.",
 )
 @click.option("--hops", "-k", type=WholeNumber(0), required=True, metavar="K", help="The most hops.")
 @click.option("--save", "output", metavar="DIR", help="Save the graph of the vertices to a folder, as `save` does.")
@@ -49,7 +49,7 @@ def k_hop(sources: tuple[str, ...], hops: int, output: str | None, overwrite: bo
     """
     if output is not None:
         require_target(folder_of(output), overwrite=overwrite)
-    edges = source_of(options["input"], *(options[name] for name in FILE_OPTIONS), ends_only=output is None)
+    edges = source_of(options["input"], options, ends_only=output is None)
     check_ends(edges, sources, None, weighted=False)
     with graph_of(edges, options) as (g, show):
         show(f"neighborhood in {g!r}")

@@ -167,7 +167,13 @@ _file_options = combined(
         help="Whether ids are labels, to be mapped to vertices: strings always are, and by default integers that are "
         "negative or have large gaps; string: read ids of a text as strings.",
     ),
-    click.option("--base", type=WholeNumber(0), metavar="ID", help="The id of the first vertex; 0 by default."),
+    click.option(
+        "--base",
+        type=WholeNumber(0),
+        metavar="ID",
+        help="The id of the first vertex of a text or a table, 0 by default. Other formats have their own (Matrix "
+        "Market has 1) and refuse this option.",
+    ),
     click.option("--sep", metavar="CHARACTER", help="The character between fields of a text, such as ';' or '\\t'."),
     click.option(
         "--format",
@@ -195,12 +201,13 @@ checkpoint_option = click.option(
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 
-def source_of(text: str, *values: Any, ends_only: bool = False) -> EdgeSource | EdgeTable | StoredGraph:
+def source_of(text: str, options: dict[str, Any], *, ends_only: bool = False) -> EdgeSource | EdgeTable | StoredGraph:
     """Return the edges of INPUT: a spec such as rmat:20, a saved graph, or a file.
 
-    The values are those of FILE_OPTIONS. With `ends_only` a file's weights are read only if an option names them.
+    Of the options of a command, those of FILE_OPTIONS say how to read a file. With `ends_only` its weights are read
+    only if an option names them.
     """
-    given = dict(zip(FILE_OPTIONS, values, strict=True))
+    given = {name: options[name] for name in FILE_OPTIONS}
     if is_spec(text):
         for name, value in given.items():
             if value is not None:

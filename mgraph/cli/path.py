@@ -9,7 +9,6 @@ import click
 from mgraph.api.paths import shortest_path
 from mgraph.cli.answer import graph_of, order_option
 from mgraph.cli.options import (
-    FILE_OPTIONS,
     cluster_options,
     json_option,
     print_json,
@@ -27,7 +26,7 @@ from mgraph.formatting import counted
     "-s",
     metavar="VERTEX",
     required=True,
-    help="The first vertex, by its label if it has one; random and largest as of bfs.",
+    help="The first vertex, by its label if it has one, else its number, from 0; random and largest as of bfs.",
 )
 @click.option("--target", "-t", metavar="VERTEX", required=True, help="The last vertex.")
 @click.option("--hops", is_flag=True, help="Count the edges of paths, whatever their weights are.")
@@ -40,7 +39,7 @@ def path(source: str, target: str, hops: bool, **options: Any) -> None:
 
     INPUT is a file, or a spec such as rmat:20. The search ends once the target is found.
     """
-    edges = source_of(options["input"], *(options[name] for name in FILE_OPTIONS), ends_only=hops)
+    edges = source_of(options["input"], options, ends_only=hops)
     check_ends(edges, (source,), target, weighted=False)
     with graph_of(edges, options) as (g, show):
         show(f"path in {g!r}")

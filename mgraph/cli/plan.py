@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from mgraph.cli.options import (
-    FILE_OPTIONS,
     WholeNumber,
     file_options,
     json_option,
@@ -64,7 +63,7 @@ def plan(input: str | None, scale: int | None, layout: str, as_json: bool, **opt
         raise click.UsageError("--gpus plans for GPUs and --ranks for ranks on the CPU: give one of them")
     if gpus and memory is None:
         raise click.UsageError(f"how much memory does each GPU have? Give it, as in --gpus {gpus} --memory 139GiB")
-    source = source_of(input or f"rmat:{scale}", *(options[name] for name in FILE_OPTIONS))
+    source = source_of(input or f"rmat:{scale}", options)
     num_ranks = gpus or ranks or 1
     backend = "cuda" if gpus else "cpu"
     made = plan_graph(source, num_ranks, backend, memory, layout)

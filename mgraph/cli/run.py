@@ -9,7 +9,6 @@ from mgraph.cli.answer import (
     answer_on,
     check_outputs,
     check_step,
-    edges_of,
     graph_of,
     print_answer,
     refuse_same_outputs,
@@ -27,7 +26,7 @@ from mgraph.cli.job_manifest import (
     set_entry,
     write_manifest,
 )
-from mgraph.cli.options import json_option, print_json
+from mgraph.cli.options import json_option, print_json, source_of
 from mgraph.cli.plan import print_plan
 from mgraph.cluster.base import Cluster
 from mgraph.cluster.devices import cuda_is_installed, visible_gpus
@@ -93,7 +92,8 @@ def _checked(job: Job, missing: list[Run]) -> Edges:
         with job.file.at(*run.place):
             check_outputs(run.options)
     with job.file.at("graph"), job.context:
-        edges = edges_of(job.options, reads_weights=any(run.algorithm.reads_weights for run in missing))
+        reads_weights = any(run.algorithm.reads_weights for run in missing)
+        edges = source_of(job.options["input"], job.options, ends_only=not reads_weights)
     for run in missing:
         with job.file.at(*run.place):
             check_step(run.algorithm, edges, run.options)

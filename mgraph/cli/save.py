@@ -10,7 +10,6 @@ import click
 from mgraph.api.subgraph import largest_component
 from mgraph.cli.answer import graph_of, order_option
 from mgraph.cli.options import (
-    FILE_OPTIONS,
     cluster_options,
     input_options,
     json_option,
@@ -41,7 +40,7 @@ def save(output: str, overwrite: bool, largest: bool, layout: Layout, **options:
     if largest and layout == "compact":
         raise click.UsageError("--largest needs rows: use --layout rows")
     require_target(folder_of(output), overwrite=overwrite)
-    source = source_of(options["input"], *(options[name] for name in FILE_OPTIONS))
+    source = source_of(options["input"], options)
     with graph_of(source, options, layout) as (built, show), contextlib.ExitStack() as parts:
         g = parts.enter_context(largest_component(built, strong=built.info.directed)) if largest else built
         show(f"saving to {output}")

@@ -51,8 +51,9 @@ def _search_options(algorithm: str) -> Callable[[Command], Command]:
             metavar="VERTEX",
             multiple=True,
             required=True,
-            help="A source vertex, by its label if the input has labels; random: any vertex with edges; largest: the "
-            "one with the most; label:random is a vertex of that label. May be repeated.",
+            help="A source vertex: its label if the input has labels, else its number, from 0 as in results, even if "
+            "the file counts from 1; random: any vertex with edges; largest: the one with the most; label:random is a "
+            "vertex of that label. May be repeated.",
         ),
         click.option(
             "--method",

@@ -166,7 +166,8 @@ def read_source(path: Any, *, format: str | None = None, ends_only: bool = False
         "auto" (the default) maps strings, and integers if any is negative or the largest is more than twice the number
         of distinct ids; "string" reads ids of a text as strings; True maps all, False refuses what is not 0..n-1.
     base
-        The id of the first vertex in the file, 0 by default.
+        The id of the first vertex of a text or a table, 0 by default. Other formats have their own, which cannot be
+        chosen: Matrix Market has 1.
     sep
         The character between fields of a text; None means what the first line has outside of quotes: of a .tsv file a
         tab, else a comma, of a .csv file a tab, else blanks.

@@ -70,6 +70,14 @@ def test_base_and_labels_say_what_ids_are(people, tmp_path):
         assert (facts["labels"], facts["num_vertices"]) == (labels, num_vertices)
 
 
+def test_matrix_market_has_a_base_of_its_own_and_sources_count_from_zero(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ones.mtx").write_text("%%MatrixMarket matrix coordinate pattern symmetric\n3 3 2\n2 1\n3 2\n")
+    path = run("bfs", "ones.mtx", "--source", "0", "--path-to", "2", "--workers", "1", "--backend", "cpu")
+    assert path.stdout.splitlines()[1] == "0 -> 1 -> 2"
+    assert "base= cannot be chosen" in refused("info", "ones.mtx", "--base", "1", code=2)
+
+
 def test_options_of_files_are_refused_for_generated_graphs(people):
     for option, value in (("--labels", "yes"), ("--base", "1"), ("--sep", ";"), ("--source-column", "a")):
         assert f"{option} applies to files, and rmat:4 is generated" in refused("info", "rmat:4", option, value, code=2)
