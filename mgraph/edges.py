@@ -27,7 +27,7 @@ class EdgeChunk:
     """Input edges in user ids, as generators and readers yield them.
 
     `sources` and `targets` are `vertex_dtype(num_vertices)`; `weights` is None for an unweighted graph.
-    Loops and parallel edges are included: the build drops and counts them.
+    Self-loops and parallel edges are included: the build drops and counts them.
     """
 
     sources: Array

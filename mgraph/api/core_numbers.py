@@ -56,8 +56,8 @@ def core_numbers(g: Graph) -> CoreNumbers:
     """Find the core number of every vertex.
 
     The k-core is the largest set of vertices that each have at least k neighbors in it. The core number of a vertex is
-    the largest k for which it is in the k-core. Loops do not count and parallel edges count once, as in `degrees`. In a
-    directed graph arcs out and arcs in count, and two opposite arcs count twice, as in NetworkX.
+    the largest k for which it is in the k-core. Self-loops do not count and parallel edges count once, as in `degrees`.
+    In a directed graph arcs out and arcs in count, and two opposite arcs count twice, as in NetworkX.
 
     Parameters
     ----------

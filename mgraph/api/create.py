@@ -44,7 +44,7 @@ def rmat(
     scale
         Logarithm of the number of vertices, 0..62.
     edge_factor
-        Edges for each vertex, loops and parallel edges included.
+        Edges for each vertex, self-loops and parallel edges included.
     seed
         Seed of the random numbers.
     weights, max_weight
@@ -89,7 +89,7 @@ def uniform(
 ) -> Graph:
     """Make a graph of this mean degree with edges between random vertices.
 
-    The mean counts loops and parallel edges. Other parameters are those of `rmat`.
+    The mean counts self-loops and parallel edges. Other parameters are those of `rmat`.
 
     Returns
     -------

@@ -15,7 +15,7 @@ from mgraph.rank_jobs.degrees import Direction, count_degrees
 def degrees(g: Graph, direction: Direction = "out") -> Column:
     """Count the arcs of every vertex.
 
-    Loops do not count and parallel edges count once, since the build drops them: `Graph.info` has their numbers.
+    Self-loops do not count and parallel edges count once, since the build drops them: `Graph.info` has their numbers.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ class Edges:
     """Hold the edges of a graph: the columns source, target and, if it has weights, weight.
 
     They are sorted by source, then target, the same for any number of ranks. An undirected edge is there once, its
-    smaller end the source. There are no loops or parallel edges: the build dropped them.
+    smaller end the source. There are no self-loops or parallel edges: the build dropped them.
 
     The ranks make them from their rows, a range of sources at a time: in memory are a batch of about 4 million edges
     (those of n / 65,536 vertices at least) and 16 bytes for each vertex.

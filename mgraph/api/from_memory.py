@@ -42,10 +42,10 @@ def from_edges(
 ) -> Graph:
     """Make a graph of the edges (sources[i], targets[i]), or of a table by the argument names of cuGraph.
 
-    Undirected edges may be given once or in both directions. Loops are dropped, and all but the lightest of parallel
-    edges; `Graph.info` counts both. Arrays on a GPU, by `__cuda_array_interface__` or DLPack, stay there if ranks of
-    this process use that GPU; for others they are copied to the host. Arrays on the host are not copied as a whole,
-    and must not change until this returns.
+    Undirected edges may be given once or in both directions. Self-loops are dropped, and all but the lightest of
+    parallel edges; `Graph.info` counts both. Arrays on a GPU, by `__cuda_array_interface__` or DLPack, stay there if
+    ranks of this process use that GPU; for others they are copied to the host. Arrays on the host are not copied as a
+    whole, and must not change until this returns.
 
     Parameters
     ----------

@@ -59,7 +59,7 @@ class Graph:
     name
         The name of the graph in stats and benchmarks.
     info
-        Facts found by the build: sizes, weights, vertex order, dropped loops and parallel edges.
+        Facts found by the build: sizes, weights, vertex order, dropped self-loops and parallel edges.
     build_stats
         One record of the build for each rank: seconds, bytes of the shard, label_bytes in host memory, peak_bytes
         during the build (on the CPU, of the whole process), and whether the shard was loaded from a saved graph.
@@ -174,7 +174,7 @@ class Graph:
 
     @property
     def num_edges(self) -> int:
-        """Number of undirected edges (of arcs, if directed), without loops and parallel edges."""
+        """Number of undirected edges (of arcs, if directed), without self-loops and parallel edges."""
         return self.info.num_edges
 
     @property

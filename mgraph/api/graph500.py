@@ -44,7 +44,7 @@ class Search:
 
     stats: Stats
     seconds: float  # until its arrays are written, in user ids
-    num_edges: int  # input edges in the root's component, loops and parallel edges included
+    num_edges: int  # input edges in the root's component, self-loops and parallel edges included
     validate_s: float | None  # None if it was not validated
 
 
@@ -74,7 +74,7 @@ class Graph500Run:
     scale, edge_factor
         Parameters of the graph.
     num_vertices, num_edges
-        Sizes of the graph without loops and parallel edges.
+        Sizes of the graph without self-loops and parallel edges.
     generation_s
         Seconds to generate every edge once, without storing it.
     construction_s
@@ -111,8 +111,9 @@ class Graph500Run:
 
         Times begin when all ranks have the root's position and end when the output is written: the parent of each
         vertex as a user id, of shortest paths its distance too. The specification prescribes no order of these arrays,
-        and lets isolated vertices be left out. Rates count the input edges in the root's component, loops and parallel
-        edges included. Their mean is harmonic, as specified: one root in a tiny component makes it nearly zero.
+        and lets isolated vertices be left out. Rates count the input edges in the root's component, self-loops and
+        parallel edges included. Their mean is harmonic, as specified: one root in a tiny component makes it nearly
+        zero.
         """
         searches = (self.in_user_order if in_user_order else self.searches)[kernel]
         times = [search.seconds for search in searches]

@@ -16,8 +16,8 @@ from mgraph.backends.thread_pool import Helpers
 
 BLOCK_BYTES = 1 << 22
 # Arrays from this size on are worth it.
-LEAST_UPLOAD_BYTES = 1 << 20
-LEAST_DOWNLOAD_BYTES = 1 << 24
+MIN_UPLOAD_BYTES = 1 << 20
+MIN_DOWNLOAD_BYTES = 1 << 24
 DOWNLOAD_THREADS = 8
 
 

@@ -20,7 +20,7 @@ from cupy.cuda import alloc, driver, get_current_stream, runtime
 from mgraph.backends import cuda_ipc
 from mgraph.backends.base import LIMITS, Allocated, Bound, PersistentBackend
 from mgraph.backends.compile_clock import CLOCK, say_once
-from mgraph.backends.copies import BLOCK_BYTES, LEAST_DOWNLOAD_BYTES, LEAST_UPLOAD_BYTES, download, upload
+from mgraph.backends.copies import BLOCK_BYTES, MIN_DOWNLOAD_BYTES, MIN_UPLOAD_BYTES, download, upload
 from mgraph.backends.cuda_source import OPTIONS, module_text
 
 if TYPE_CHECKING:
@@ -268,11 +268,11 @@ class CudaBackend(PersistentBackend):
         return array
 
     def to_host(self, array: Array) -> np.ndarray:
-        is_large = array.nbytes >= LEAST_DOWNLOAD_BYTES and isinstance(array, cupy.ndarray)
+        is_large = array.nbytes >= MIN_DOWNLOAD_BYTES and isinstance(array, cupy.ndarray)
         return download(array) if is_large and array.flags.c_contiguous else cupy.asnumpy(array)
 
     def to_device(self, array: np.ndarray) -> Array:
-        is_block = LEAST_UPLOAD_BYTES <= array.nbytes <= BLOCK_BYTES and isinstance(array, np.ndarray)
+        is_block = MIN_UPLOAD_BYTES <= array.nbytes <= BLOCK_BYTES and isinstance(array, np.ndarray)
         return upload(array) if is_block and array.flags.c_contiguous else cupy.asarray(array)
 
     def host_words(self, count: int) -> tuple[Array, np.ndarray]:

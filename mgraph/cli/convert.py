@@ -75,9 +75,9 @@ def says_endings(command: Command) -> Command:
 def convert(input: str, output: str, vertices: str | None, **options: Any) -> None:
     """Write the edges of INPUT to OUT, in the format of its ending.
 
-    Edges are written as they are read, without building a graph: loops and parallel edges stay, and labels, too. Only
-    .sg, .wsg and .graph (METIS) hold a built graph: without loops, with the lightest of parallel edges; so does every
-    format if --vertices numbers the vertices.
+    Edges are written as they are read, without building a graph: self-loops and parallel edges stay, and labels, too.
+    Only .sg, .wsg and .graph (METIS) hold a built graph: without self-loops, with the lightest of parallel edges; so
+    does every format if --vertices numbers the vertices.
 
     Text, .arrow and .parquet hold labels that are strings; other formats need --vertices. Text says neither the number
     of vertices nor whether edges are directed: give both when it is read.

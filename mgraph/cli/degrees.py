@@ -29,8 +29,8 @@ from mgraph.rank_jobs.degrees import Direction
 def degrees(direction: Direction, **options: Any) -> None:
     """Count the arcs of every vertex of INPUT: a file, or a spec such as rmat:20.
 
-    Loops do not count, and parallel edges count once. Of the columns of a file only the ends of the edges are read;
-    three or more without names are asked about. Prints the mean degree, and a vertex of the largest.
+    Self-loops do not count, and parallel edges count once. Of the columns of a file only the ends of the edges are
+    read; three or more without names are asked about. Prints the mean degree, and a vertex of the largest.
     """
     check_outputs(options)
     edges = source_of(options["input"], options, ends_only=True)

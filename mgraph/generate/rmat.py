@@ -31,7 +31,7 @@ class Rmat:
     scale
         Logarithm of the number of vertices, 0..62.
     edge_factor
-        Edges for each vertex, loops and parallel edges included.
+        Edges for each vertex, self-loops and parallel edges included.
     seed
         Seed of the random numbers.
     weights, max_weight

@@ -33,7 +33,7 @@ class Uniform:
     num_vertices
         Number of vertices, 0..2^62.
     degree
-        Mean degree, loops and parallel edges included; need not be an integer.
+        Mean degree, self-loops and parallel edges included; need not be an integer.
     seed, weights, max_weight
         As for Rmat.
     """
@@ -83,7 +83,7 @@ class FixedOutDegree:
     num_vertices
         Number of vertices, 0..2^62.
     out_degree
-        Arcs of each vertex, loops and parallel arcs included.
+        Arcs of each vertex, self-loops and parallel arcs included.
     seed, weights, max_weight
         As for Rmat.
     """

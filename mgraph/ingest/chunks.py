@@ -12,7 +12,7 @@ from mgraph.edges import EdgeSource
 from mgraph.types import Array, vertex_dtype
 
 # To read and count fewer edges takes less time than to give them to a thread.
-LEAST_PART_EDGES = 1 << 13
+MIN_PART_EDGES = 1 << 13
 
 
 def steps(comm: Communicator, num_chunks: int) -> range:
@@ -33,8 +33,8 @@ def begin_phase(name: str, source: EdgeSource, backend: Backend, own: range, num
 
 def parts_of_chunk(source: EdgeSource, backend: CpuBackend, num_chunks: int) -> int:
     """Return into how many parts to divide each chunk, so that every thread reads some of its own."""
-    edges = LEAST_PART_EDGES * num_chunks if source.num_input_edges is None else source.num_input_edges
-    return max(min(backend.threads, edges // num_chunks // LEAST_PART_EDGES), 1)
+    edges = MIN_PART_EDGES * num_chunks if source.num_input_edges is None else source.num_input_edges
+    return max(min(backend.threads, edges // num_chunks // MIN_PART_EDGES), 1)
 
 
 def read_chunk(

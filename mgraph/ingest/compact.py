@@ -141,7 +141,7 @@ class _Edges:
             )  # fmt: skip
             del ids, others
             if self.comm.size > 1:
-                # A loop has the sentinel for a source: it is sent to the last rank, which gives it no key.
+                # A self-loop has the sentinel for a source: it is sent to the last rank, which gives it no key.
                 owners = xp.minimum(sources // partition.stride, self.comm.size - 1)
                 sources, targets, weights = route(backend, self.comm, owners, sources, targets, weights)
                 del owners

@@ -34,8 +34,8 @@ def orient_edges(
     """Translate both ends to state indices; an undirected edge starts at its larger position.
 
     With `by_parity` = 1 it starts at the smaller one if the sum of the positions is odd. `table` has the position of
-    every user id, or with `bits` of those that have one; None means that they are equal. Both ends of a loop become
-    the sentinel.
+    every user id, or with `bits` of those that have one; None means that they are equal. Both ends of a self-loop
+    become the sentinel.
     """
     none = np.iinfo(sources.dtype).max
     for i in range(lo, hi):
@@ -58,7 +58,7 @@ def orient_edges(
 def key_edges(
     lo, hi, sources, targets, first_window, window_bits, subwindow_bits, segment_bits, tile_bits, keys
 ):  # fmt: skip
-    """Write the key of every edge, windows counted from `first_window`; -1 for a loop."""
+    """Write the key of every edge, windows counted from `first_window`; -1 for a self-loop."""
     none = np.iinfo(sources.dtype).max
     for i in range(lo, hi):
         if sources[i] == none:

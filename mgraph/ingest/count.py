@@ -1,4 +1,4 @@
-"""Count degrees, loops and bounds of weights in one pass over the input, and check every id and weight."""
+"""Count degrees, self-loops and bounds of weights in one pass over the input, and check every id and weight."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from mgraph.types import Array
 
 INT64 = np.iinfo(np.int64)
 # The least bytes of an edge of a graph, in a word of the compact layout.
-LEAST_EDGE_BYTES = 4
+MIN_EDGE_BYTES = 4
 
 
 @dataclass(frozen=True)
 class Totals:
     """Totals over the whole input; parallel arcs are counted separately."""
 
-    num_arcs: int  # without loops: the arcs that pass 2 will place
+    num_arcs: int  # without self-loops: the arcs that pass 2 will place
     num_isolated: int
     num_loops: int
     min_weight: float | int
@@ -93,7 +93,7 @@ class _Tally:
 
 
 def count(source: EdgeSource, backend: Backend, comm: Communicator, num_chunks: int) -> Counts:
-    """Count degrees and loops over the whole input and check every id and weight."""
+    """Count degrees and self-loops over the whole input and check every id and weight."""
     tally = _Tally.of_nothing(source, backend.xp)
     out_degrees = tally.out_degrees
     in_degrees = tally.in_degrees
@@ -123,7 +123,7 @@ def count(source: EdgeSource, backend: Backend, comm: Communicator, num_chunks: 
 def _has_room_for_tallies(source: EdgeSource, backend: CpuBackend, comm: Communicator) -> bool:
     """Return whether degrees of every thread take less than the edges will, in any layout."""
     edges = (source.num_input_edges or 0) // comm.size
-    return (backend.threads - 1) * degrees_bytes(source.num_vertices, source.directed) <= LEAST_EDGE_BYTES * edges
+    return (backend.threads - 1) * degrees_bytes(source.num_vertices, source.directed) <= MIN_EDGE_BYTES * edges
 
 
 def _count_on_threads(

@@ -21,7 +21,7 @@ SPLIT_BITS = 16
 
 
 def keys_of(backend: Backend, layout: KeyLayout, sources: Array, targets: Array) -> Array:
-    """Return the keys of edges between state indices, -1 for a loop."""
+    """Return the keys of edges between state indices, -1 for a self-loop."""
     keys = backend.xp.empty(len(sources), np.int64)
     shape = layout.shape
     key_edges[backend](

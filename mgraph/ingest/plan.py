@@ -86,7 +86,7 @@ def plan_build(sizes: Sizes, partition: Partition, limits: Limits, num_chunks: i
     tables = position * n + user * owned if partition.cyclic else 0
     # Offsets, and every arc.
     rows = 8 * owned + sizes.row_arcs * (position + weight)
-    # Bytes of an input edge while loops are dropped, while it is translated, and while its arcs are placed.
+    # Bytes of an input edge while self-loops are dropped, while it is translated, and while its arcs are placed.
     without_loops = 2 * (2 * user + given) + limits.mask_scratch_bytes
     edge = max(without_loops, 2 * user + 2 * position + given, 3 * position + 2 * weight) + 1
     if partition.num_ranks > 1:

@@ -36,7 +36,7 @@ class Survey:
 
     @property
     def num_input_edges(self) -> int:
-        """The number of input edges, loops included."""
+        """The number of input edges, self-loops included."""
         return self.totals.num_loops + self.totals.num_arcs // (1 if self.source.directed else 2)
 
     @property

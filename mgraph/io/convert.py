@@ -1,6 +1,6 @@
 """Make a table to write from a table of edges that was read: pieces go from the reader to the writer.
 
-No graph is built: loops and parallel edges stay, and so do ids, which are not mapped.
+No graph is built: self-loops and parallel edges stay, and so do ids, which are not mapped.
 """
 
 from __future__ import annotations

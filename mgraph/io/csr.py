@@ -56,7 +56,7 @@ def read_csr(
 
 
 def write_csr(path: pathlib.Path, source: EdgeSource, chunks: Callable[[], Iterator[EdgeChunk]]) -> None:
-    """Write the sorted rows of a graph that fits in memory, without loops, with the lightest of parallel edges."""
+    """Write the sorted rows of a graph that fits in memory, without self-loops, with the lightest of parallel edges."""
     n = source.num_vertices
     if n > np.iinfo(np.uint32).max:
         raise InputError(f"{n} vertices are more than a .csr file can number, 2^32 - 1")

@@ -21,7 +21,7 @@ from mgraph.partition import chunk_range
 # Edges in a piece: 16 to 24 MiB. Few edges have many pieces too, so that ranks and threads share them.
 PIECE_EDGES = 1 << 20
 PIECES = 64
-LEAST_PIECE_EDGES = 1 << 12
+MIN_PIECE_EDGES = 1 << 12
 # On a GPU a piece takes some launches, and threads of the host share nothing but these.
 DEVICE_PIECE_EDGES = 1 << 24
 DEVICE_PIECES = 16
@@ -91,7 +91,7 @@ class MemoryTable:
         num_edges = len(self.sources)
         on_device = isinstance(self.sources, DeviceColumn)
         few, largest = (DEVICE_PIECES, DEVICE_PIECE_EDGES) if on_device else (PIECES, PIECE_EDGES)
-        return max(min(few, num_edges // LEAST_PIECE_EDGES), -(-num_edges // largest), 1)
+        return max(min(few, num_edges // MIN_PIECE_EDGES), -(-num_edges // largest), 1)
 
     def piece(self, k: int, backend: Backend) -> EdgePiece:
         lo, hi = chunk_range(len(self.sources), k, self.num_pieces)

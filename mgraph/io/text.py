@@ -27,7 +27,7 @@ from mgraph.labels.strings import Strings
 
 # The bytes of a piece: enough to be fast, little beside the resulting arrays. A small file is divided into PIECES.
 PIECE_BYTES = 16 << 20
-LEAST_PIECE_BYTES = 1 << 20
+MIN_PIECE_BYTES = 1 << 20
 PIECES = 64
 # The number of edges is estimated from so many samples of so many bytes.
 SAMPLES = 5
@@ -75,7 +75,7 @@ class TextTable:
     @property
     def piece_bytes(self) -> int:
         """The bytes of a piece: small files have many pieces too, so that ranks share them."""
-        return max(min((self.end - self.begin) // PIECES, PIECE_BYTES), LEAST_PIECE_BYTES)
+        return max(min((self.end - self.begin) // PIECES, PIECE_BYTES), MIN_PIECE_BYTES)
 
     @property
     def num_pieces(self) -> int:
@@ -205,10 +205,10 @@ def _lines(table: TextTable, lo: int, hi: int) -> tuple[int, int, np.ndarray]:
     """
     # A line begins after the end of another: the search for both ends of the piece starts a byte before them.
     first = max(lo - 1, table.begin)
-    room = hi - first + MAX_LINE_BYTES + SEEK_BYTES + PADDING
+    num_bytes = hi - first + MAX_LINE_BYTES + SEEK_BYTES + PADDING
     buffer = getattr(_buffers, "text", None)
-    if buffer is None or len(buffer) < room:
-        buffer = _buffers.text = np.empty(room, np.uint8)
+    if buffer is None or len(buffer) < num_bytes:
+        buffer = _buffers.text = np.empty(num_bytes, np.uint8)
     with table.path.open("rb", buffering=0) as raw:
         raw.seek(first)
         filled = _fill(table, raw, buffer, first, 0, min(hi + SEEK_BYTES, table.end) - first)

@@ -174,7 +174,7 @@ def write_edges(path: str | os.PathLike, source: EdgeSource, *, backend: Backend
     """Write the edges of a source to a file in the format of its suffix.
 
     The file is written whole or not at all. It contains the edges as the source yields them; a `.csr` file contains
-    rows as mkgraph writes them: without loops, with the lightest of parallel edges, undirected edges in both
+    rows as mkgraph writes them: without self-loops, with the lightest of parallel edges, undirected edges in both
     directions.
 
     Parameters

@@ -19,7 +19,7 @@ WEIGHTED_NEIGHBOR = np.dtype([("target", "<i4"), ("weight", "<i4")])
 FLOAT32 = np.dtype("<f4")
 INT32 = np.dtype("<i4")
 # Ids of 48 bits with a sign.
-MOST_PACKED = 1 << 47
+MAX_PACKED_IDS = 1 << 47
 
 
 def write_gap(file: BinaryIO, arcs: Table) -> None:
@@ -93,7 +93,7 @@ def _write_in_rows(file: BinaryIO, arcs: Table, neighbor: np.dtype, cursors: np.
 def write_graph500(file: BinaryIO, table: Table) -> None:
     """Write ends of 48 bits, 12 bytes an edge."""
     for batch in table.batches(_ends(table)):
-        if highest_id(batch, "Graph500") >= MOST_PACKED:
+        if highest_id(batch, "Graph500") >= MAX_PACKED_IDS:
             raise InputError("a vertex is beyond the 47 bits of a packed edge: write graph500-wide")
         edges = np.empty(len(batch["source"]), PACKED)
         for end in ("source", "target"):

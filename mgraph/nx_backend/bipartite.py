@@ -14,7 +14,7 @@ __all__ = ["is_bipartite"]
 
 def is_bipartite(G: ConvertedGraph, *, cluster: Any = None) -> bool:
     """Return whether nodes have two sides such that every edge connects both; directions do not count."""
-    # A loop is an odd cycle, and is dropped from a graph that is built.
+    # A self-loop is an odd cycle, and is dropped from a graph that is built.
     if (G.targets == G.sources()).any():
         return False
     if not len(G):

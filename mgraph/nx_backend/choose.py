@@ -12,7 +12,7 @@ import networkx as nx
 import numpy as np
 
 from mgraph.nx_backend.graph import ConvertedGraph
-from mgraph.nx_backend.thresholds import CALLS_BEFORE_CONVERSION, LEAST_ARCS
+from mgraph.nx_backend.thresholds import CALLS_BEFORE_CONVERSION, MIN_ARCS
 
 # Rows of an adjacency that are counted: the number of arcs is estimated from their mean length, as NetworkX counts
 # edges node by node.
@@ -49,7 +49,7 @@ class Chooser:
         if _is_between_two(name, given):
             return BOTH_ENDS
         weighted = name in ANY_WEIGHT and given["weight"] is not None
-        first, converted = LEAST_ARCS["single_source_dijkstra" if weighted else name]
+        first, converted = MIN_ARCS["single_source_dijkstra" if weighted else name]
         arcs = estimated_arcs(graph)
         if converted is None or arcs < converted:
             return f"NetworkX is faster on about {arcs} arcs"

@@ -19,8 +19,8 @@ class ConvertedGraph:
     """Hold a graph of NetworkX as arrays.
 
     Nodes are numbered in NetworkX's order. An arc is an entry of an adjacency, in the order of the adjacency: each
-    undirected edge has two, a loop one, and parallel edges follow each other. Dicts of node and edge attributes are
-    those of the original, not copies.
+    undirected edge has two, a self-loop one, and parallel edges follow each other. Dicts of node and edge attributes
+    are those of the original, not copies.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ class ConvertedGraph:
         return len(self.nodes)
 
     def number_of_edges(self) -> int:
-        """Return the number of edges, loops and parallel edges included."""
+        """Return the number of edges, self-loops and parallel edges included."""
         return len(self.targets) if self._directed else len(self.edges())
 
     def names(self, numbers: np.ndarray) -> list[Any]:

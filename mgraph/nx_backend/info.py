@@ -20,7 +20,7 @@ ECCENTRICITIES = (
 )
 CENTRALITIES = f"{LENGTHS} Sums are rounded once, by weights, and may differ from NetworkX's in the last bits."
 
-RANKS = "Loops, parallel edges, `nstart` and `dangling` are NetworkX's. Sums are exact, and results always equal."
+RANKS = "Self-loops, parallel edges, `nstart` and `dangling` are NetworkX's. Sums are exact, and results always equal."
 
 # What each function adds to NetworkX's own documentation.
 NOTES = {

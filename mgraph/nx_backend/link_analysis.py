@@ -51,10 +51,10 @@ def pagerank(
 
 
 def _refuse_summed_arcs(G: ConvertedGraph) -> None:
-    """Refuse loops, which a build drops, and parallel edges, of which it keeps one: NetworkX adds up both."""
+    """Refuse self-loops, which a build drops, and parallel edges, of which it keeps one: NetworkX adds up both."""
     sources = G.sources()
     if (sources == G.targets).any():
-        raise NotImplementedError("loops count in NetworkX, and mgraph has none")
+        raise NotImplementedError("self-loops count in NetworkX, and mgraph has none")
     if G.is_multigraph() and len(np.unique(sources * len(G) + G.targets)) < len(sources):
         raise NotImplementedError("parallel edges add up in NetworkX, and of these mgraph keeps one")
 

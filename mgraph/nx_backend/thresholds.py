@@ -83,7 +83,7 @@ _CORES = {"core_number": (1 << 17, 1 << 11), "k_core": (None, None)}
 
 _RANKS = {"pagerank": (1 << 16, 1 << 13)}
 
-LEAST_ARCS: dict[str, tuple[int | None, int | None]] = {
+MIN_ARCS: dict[str, tuple[int | None, int | None]] = {
     **_TREES_OF_HOPS,
     **_PATHS_OF_HOPS,
     **_SETS,

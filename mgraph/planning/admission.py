@@ -29,12 +29,12 @@ from mgraph.shard.shard import Shard
 
 # Smaller builds are not checked here: their own check follows soon enough.
 ASKED_BYTES = 1 << 26
-# The least share of the input that is not loops: of generated graphs, of generated and sampled ones, and of all others.
-# With fewer than FEWEST_VERTICES all edges may be loops.
+# The least share of the input that is not self-loops: of generated graphs, of generated and sampled ones, and of all
+# others. With fewer than MIN_VERTICES all edges may be self-loops.
 GENERATED = 0.95
 SAMPLED = 0.8
 OTHER = 0.5
-FEWEST_VERTICES = 1 << 10
+MIN_VERTICES = 1 << 10
 # The share of the planned bytes that a build of generated edges needs in any case.
 PLANNED = 0.9
 MAX_MEMORY = 1 << 62
@@ -92,7 +92,7 @@ def refuse_searches_without_room(
 
 def least_bytes(source: EdgeSizes, num_ranks: int, layout: str) -> int:
     """Return a lower bound of the bytes of a graph's edges on the fullest rank, parallel edges included."""
-    if source.num_vertices < FEWEST_VERTICES:
+    if source.num_vertices < MIN_VERTICES:
         return 0
     dtype = source.weight_dtype
     # Integer weights are stored in the smallest dtype that holds them.
@@ -102,7 +102,7 @@ def least_bytes(source: EdgeSizes, num_ranks: int, layout: str) -> int:
 
 
 def _least_edges(source: EdgeSizes) -> int:
-    """Return a lower bound of the number of edges that are not loops, without reading all of them."""
+    """Return a lower bound of the number of edges that are not self-loops, without reading all of them."""
     part = OTHER if not _is_generated(source) else SAMPLED if source.num_input_edges is None else GENERATED
     return int(part * expected_edges(source))
 

@@ -52,13 +52,13 @@ LOADED = "while it is loaded"
 KEPT = "input kept on the host"
 # Structures beside the rows that only some searches make.
 BLOCKS = "edge blocks for sweeps"
-BY_WEIGHT = "weight-sorted rows for sssp"
+WEIGHT_SORTED = "weight-sorted rows for sssp"
 CHECKED = "while components are validated"
 SPANNED = "while a forest is validated"
 SCORED = "while scores are found"
 EXTRAS = {
     BLOCKS: "edge blocks, if a sweep is requested",
-    BY_WEIGHT: "weight-sorted rows, if there is room for them",
+    WEIGHT_SORTED: "weight-sorted rows, if there is room for them",
     CHECKED: "validation, if it is requested",
     SCORED: "PageRank",
 }
@@ -311,7 +311,7 @@ def _search_parts(sizes: GraphSizes, conditions: Conditions) -> dict[str, int]:
         parts[PEER_BUFFERS] = buffers
     if sorted_rows := max(_bytes_of(WEIGHT_SORTED_ROWS.name, variant, sizes) for variant in searches.values()):
         # Without room for them the search relaxes whole rows.
-        parts[BY_WEIGHT] = sorted_rows
+        parts[WEIGHT_SORTED] = sorted_rows
     return parts
 
 

@@ -29,7 +29,7 @@ TAG = np.dtype(np.uint16)
 # Most buckets have about this many arcs, with keys of 1 MiB, or more if there would be more than MAX_BUCKETS. On
 # Zen 5 a pass into 250 buckets takes 4 ns an arc, into 1000 buckets 6 ns.
 BUCKET_ARCS = 1 << 17
-LEAST_BUCKET_ARCS = 1 << 12
+MIN_BUCKET_ARCS = 1 << 12
 MAX_BUCKETS = 1 << 10
 MAX_ROWS = 1 << 16
 # The first rows, which in degree order are those of hubs, can each be a bucket; later ones are granules of 2^k rows.
@@ -77,7 +77,7 @@ class BucketedRows:
         num_arcs = int(ends[-1])
         # So that all threads have buckets of each batch to sort.
         of_thread = bucket_batch(num_arcs) // (4 * self.backend.threads)
-        arcs = max(min(BUCKET_ARCS, of_thread), num_arcs // MAX_BUCKETS, LEAST_BUCKET_ARCS)
+        arcs = max(min(BUCKET_ARCS, of_thread), num_arcs // MAX_BUCKETS, MIN_BUCKET_ARCS)
         cuts = [0]
         while cuts[-1] < len(first_rows) - 1:
             first = cuts[-1]

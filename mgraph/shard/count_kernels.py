@@ -8,7 +8,7 @@ from mgraph.backends.numba_atomics import atomic_add
 
 @kernel(id_t="sources")
 def count_degrees(lo, hi, sources, targets, out_degrees, in_degrees, num_loops):
-    """Add every edge to the degrees of both its ends, or to the loops.
+    """Add every edge to the degrees of both its ends, or to the self-loops.
 
     `out_degrees` and `in_degrees` are the same array if the graph is undirected.
     """

@@ -62,8 +62,10 @@ def require_first_neighbors(shard: Shard) -> Array:
     xp = shard.backend.xp
     if rows.first_neighbors is None:
         first_neighbors = xp.empty(num, rows.targets.dtype)
-        singles = xp.full(1, num, np.int64)
-        first_targets[shard.backend](0, num, rows.indptr, rows.targets, num, base, first_neighbors, singles)
+        num_degree_at_most_one = xp.full(1, num, np.int64)
+        first_targets[shard.backend](
+            0, num, rows.indptr, rows.targets, num, base, first_neighbors, num_degree_at_most_one
+        )
         rows.first_neighbors = first_neighbors
-        rows.singles = int(singles[0])
+        rows.num_degree_at_most_one = int(num_degree_at_most_one[0])
     return rows.first_neighbors

@@ -13,7 +13,7 @@ import numpy as np
 
 from mgraph.comm.base import Communicator
 from mgraph.shard.shard import ResultRouting, Shard
-from mgraph.shard.user_ids_kernels import count_ones, mark_homes
+from mgraph.shard.user_ids_kernels import count_ones, mark_serving_ranks
 from mgraph.types import Array
 
 # NCCL copies a part value by value if it does not begin at a multiple of 16 bytes: every rank's part begins at a
@@ -33,7 +33,9 @@ def require_result_routing(shard: Shard, comm: Communicator) -> ResultRouting | 
         xp = shard.backend.xp
         partition = shard.partition
         send_bits, recv_bits = xp.zeros((2, partition.num_states // 32), np.uint32)
-        mark_homes[backend](0, shard.num_owned, shard.user_of_local, shard.user_stride, partition.stride, send_bits)
+        mark_serving_ranks[backend](
+            0, shard.num_owned, shard.user_of_local, shard.user_stride, partition.stride, send_bits
+        )
         comm.alltoallv(list(send_bits.reshape(comm.size, -1)), list(recv_bits.reshape(comm.size, -1)))
         (send_before, send_counts) = _prefix(shard, send_bits)
         (recv_before, recv_counts) = _prefix(shard, recv_bits)

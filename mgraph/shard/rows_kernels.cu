@@ -56,11 +56,13 @@ extern "C" __global__ void unpack_rows(i64 lo, i64 hi, const i64* indptr, i64 nu
 
 extern "C" __global__ void first_targets(i64 lo, i64 hi, const i64* indptr, const vertex_t* targets,
                                          i64 num_rows, i64 base, vertex_t* first_neighbors,
-                                         i64* singles) {
+                                         i64* num_degree_at_most_one) {
   for (i64 u = lo + thread_index(); u < hi; u += thread_count()) {
     i64 length = indptr[u + 1] - indptr[u], rows_after = num_rows - 1 - u;
     first_neighbors[u] = length ? targets[indptr[u]] : (vertex_t)(base + u);
-    // Race: `singles` only falls, so that a row skipped by this test would not lower it.
-    if (length > 1 && rows_after < load_relaxed(singles)) atomic_min(singles, rows_after);
+    // Race: `num_degree_at_most_one` only falls, so that a row skipped by this test would not lower
+    // it.
+    if (length > 1 && rows_after < load_relaxed(num_degree_at_most_one))
+      atomic_min(num_degree_at_most_one, rows_after);
   }
 }

@@ -90,12 +90,12 @@ def unpack_rows(lo, hi, indptr, num_rows, first, multiplier, begin, positions):
 
 
 @kernel(vertex_t="targets")
-def first_targets(lo, hi, indptr, targets, num_rows, base, first_neighbors, singles):
+def first_targets(lo, hi, indptr, targets, num_rows, base, first_neighbors, num_degree_at_most_one):
     """Write the first target of every row, its own vertex for an empty row.
 
-    `singles`, initially `num_rows`, is lowered to the number of trailing rows with at most one target.
+    `num_degree_at_most_one`, initially `num_rows`, is lowered to the number of trailing rows with at most one target.
     """
     for u in range(lo, hi):
         first_neighbors[u] = targets[indptr[u]] if indptr[u] < indptr[u + 1] else base + u
         if indptr[u + 1] - indptr[u] > 1:
-            atomic_min(singles, 0, num_rows - 1 - u)
+            atomic_min(num_degree_at_most_one, 0, num_rows - 1 - u)

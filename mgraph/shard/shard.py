@@ -31,7 +31,7 @@ class Rows:
     targets: Array
     weights: Array | None
     first_neighbors: Array | None = None  # the first target of every row, contiguous; made on first use
-    singles: int = 0  # number of trailing rows with at most one target; valid with `first_neighbors`
+    num_degree_at_most_one: int = 0  # number of trailing rows with at most one target; valid with `first_neighbors`
 
     @property
     def nbytes(self) -> int:
@@ -117,7 +117,7 @@ class GraphInfo:
     """Facts of the whole graph, the same on every rank; returned to the client."""
 
     num_vertices: int
-    num_edges: int  # undirected edges, or directed arcs, without loops and parallel edges
+    num_edges: int  # undirected edges, or directed arcs, without self-loops and parallel edges
     num_arcs: int  # entries of all rows
     directed: bool
     order: str  # degree or natural

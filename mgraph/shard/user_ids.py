@@ -28,7 +28,7 @@ from mgraph.shard.user_ids_kernels import (
 from mgraph.types import LEVEL, NARROW_LEVEL, Array, vertex_dtype
 
 # Few vertices are reached: at most one of so many.
-FEW_SHARE = 8
+SMALL_SHARE = 8
 # A CPU gathers so many words in the time of one work item of most kernels.
 LIGHT_GATHER = 64
 # A CPU sorts edges by counting where vertices are at most so many for each edge.
@@ -99,7 +99,7 @@ def translate_when_read(
     n = shard.info.num_vertices
     users = shard.user_of_local
     given = {"distances": distances} if predecessors is None else {"distances": distances, "predecessors": predecessors}
-    if reached is not None and len(reached) * FEW_SHARE < n:
+    if reached is not None and len(reached) * SMALL_SHARE < n:
         few = reached.copy()
         return {
             name: partial(_scatter, n, few, values, users, are_vertices=name == "predecessors")

@@ -19,8 +19,8 @@ __device__ inline out_t result_distance(dist_t value) {
                                    : (out_t)-1;
 }
 
-extern "C" __global__ void mark_homes(i64 lo, i64 hi, const id_t* users, i64 user_stride,
-                                      i64 stride, u32* bits) {
+extern "C" __global__ void mark_serving_ranks(i64 lo, i64 hi, const id_t* users, i64 user_stride,
+                                              i64 stride, u32* bits) {
   for (i64 i = lo + thread_index(); i < hi; i += thread_count())
     set_bit(bits, (i64)(users[i] / (id_t)user_stride) * stride + i);
 }

@@ -21,7 +21,7 @@ def find_positions(lo, hi, positions, first, num_users, words):
 
 
 @kernel(id_t="users")
-def mark_homes(lo, hi, users, user_stride, stride, bits):
+def mark_serving_ranks(lo, hi, users, user_stride, stride, bits):
     """Mark every owned vertex in the bitmap, of `stride` bits, of the rank that serves its user id."""
     for i in range(lo, hi):
         set_bit(bits, np.int64(users[i]) // user_stride * stride + i)
@@ -41,8 +41,8 @@ def deal_tree(
 ):  # fmt: skip
     """Write distances, and predecessors as user ids, contiguously for every serving rank, in order of vertices.
 
-    `bits` (of mark_homes) and `before` are a bitmap with prefix counts, which gives the index of a vertex's values;
-    these are `step` apart. An output that is None is not written.
+    `bits` (of mark_serving_ranks) and `before` are a bitmap with prefix counts, which gives the index of a vertex's
+    values; these are `step` apart. An output that is None is not written.
     """
     for i in range(lo, hi):
         place = ones_before(bits, before, np.int64(users[i]) // user_stride * stride + i) * step

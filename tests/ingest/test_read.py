@@ -282,7 +282,7 @@ def test_first_wrong_line_of_all_workers_is_reported(client, tmp_path):
 
 def test_memory_beyond_the_budget_is_that_of_a_few_pieces(tmp_path, monkeypatch):
     monkeypatch.setattr(text, "PIECE_BYTES", 1 << 16)
-    monkeypatch.setattr(text, "LEAST_PIECE_BYTES", 1 << 16)
+    monkeypatch.setattr(text, "MIN_PIECE_BYTES", 1 << 16)
     monkeypatch.setattr("mgraph.io.text.MAX_LINE_BYTES", 1 << 10)
     monkeypatch.setattr(read, "memory_budget", lambda backend, comm: 1 << 18)
     path = tmp_path / "edges.wel"

@@ -52,14 +52,14 @@ def borrowed(monkeypatch):
 @pytest.mark.parametrize("kind", ["cpu", "emulated"])
 @pytest.mark.usefixtures("borrowed")
 def test_arrays_on_another_device_are_copied_piece_by_piece(kind):
-    m = 3 * memory.LEAST_PIECE_EDGES
+    m = 3 * memory.MIN_PIECE_EDGES
     u, v = np.random.default_rng(1).integers(0, 50, (2, m))
     w = np.linspace(0, 1, m)
     arrays = [DeviceArray(values) for values in (u, v, w)]
     table = edges_table(*arrays)
     assert not any(array.copies for array in arrays)
     assert read_back(table, 2, BACKENDS[kind].make()) == read_back(edges_table(u, v, w))
-    assert all(array.copies == [memory.LEAST_PIECE_EDGES] * 3 for array in arrays)
+    assert all(array.copies == [memory.MIN_PIECE_EDGES] * 3 for array in arrays)
 
 
 @pytest.mark.usefixtures("borrowed")

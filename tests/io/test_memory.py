@@ -145,14 +145,14 @@ def test_pairs_of_ends_are_edges(pairs):
 
 
 def test_pieces_of_plain_arrays_share_their_memory():
-    u, v = np.random.default_rng(2).integers(0, 99, (2, 5 * memory.LEAST_PIECE_EDGES))
+    u, v = np.random.default_rng(2).integers(0, 99, (2, 5 * memory.MIN_PIECE_EDGES))
     table = edges_table(u, v)
     assert table.num_pieces == 5
     assert all(np.shares_memory(table.piece(k, None).sources, u) for k in range(5))
 
 
 def test_a_part_has_the_pieces_of_its_rank_only():
-    u, v = np.random.default_rng(2).integers(0, 99, (2, 5 * memory.LEAST_PIECE_EDGES))
+    u, v = np.random.default_rng(2).integers(0, 99, (2, 5 * memory.MIN_PIECE_EDGES))
     parts = in_parts(edges_table(u, v), 2)
     assert [sorted(part.pieces) for part in parts] == [[0, 2, 4], [1, 3]]
     assert all(piece.sources.dtype == np.uint32 for part in parts for piece in part.pieces.values())

@@ -19,7 +19,7 @@ from mgraph.io.lines import MAX_LINE_BYTES
 def cut(monkeypatch, num_bytes):
     """Divide text into pieces of so many bytes."""
     monkeypatch.setattr(text, "PIECE_BYTES", num_bytes)
-    monkeypatch.setattr(text, "LEAST_PIECE_BYTES", num_bytes)
+    monkeypatch.setattr(text, "MIN_PIECE_BYTES", num_bytes)
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ def test_lines_of_strings_are_read(write, name, content, options, rows):
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 def test_borders_of_pieces_change_nothing(write, monkeypatch, num_bytes, end):
     monkeypatch.setattr(text, "PIECE_BYTES", num_bytes)
-    monkeypatch.setattr(text, "LEAST_PIECE_BYTES", num_bytes)
+    monkeypatch.setattr(text, "MIN_PIECE_BYTES", num_bytes)
     monkeypatch.setattr("mgraph.io.line_pieces.COUNTED_BYTES", 8)
     monkeypatch.setattr("mgraph.io.line_pieces.SLOW_TOKENS", 2)
     rng = np.random.default_rng(num_bytes)

@@ -7,7 +7,7 @@ import pytest
 
 from mgraph.nx_backend.convert import convert_from_nx
 from mgraph.nx_backend.interface import FUNCTIONS, backend
-from mgraph.nx_backend.thresholds import CALLS_BEFORE_CONVERSION, LEAST_ARCS
+from mgraph.nx_backend.thresholds import CALLS_BEFORE_CONVERSION, MIN_ARCS
 
 SMALL = nx.path_graph(10)
 REFUSED = {
@@ -42,7 +42,7 @@ def test_other_arguments_are_served():
 
 
 def test_every_function_has_thresholds():
-    assert LEAST_ARCS.keys() == FUNCTIONS.keys()
+    assert MIN_ARCS.keys() == FUNCTIONS.keys()
 
 
 def test_small_graphs_are_left_to_networkx():

@@ -7,7 +7,7 @@ import re
 import nx_install
 import pytest
 
-from mgraph.nx_backend.thresholds import CALLS_BEFORE_CONVERSION, LEAST_ARCS
+from mgraph.nx_backend.thresholds import CALLS_BEFORE_CONVERSION, MIN_ARCS
 
 TEXT = (nx_install.ROOT / "docs" / "networkx.md").read_text()
 EXAMPLES = re.findall(r"^```python\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
@@ -29,5 +29,5 @@ def test_the_table_has_the_thresholds_of_every_function():
         found = tuple(None if text == "never" else int(text) for text in columns)
         # What follows a semicolon is served as the functions before it.
         listed |= dict.fromkeys(re.findall(r"`(\w+)`", names.partition(";")[0]), found)
-    assert listed == LEAST_ARCS
+    assert listed == MIN_ARCS
     assert CALLS_BEFORE_CONVERSION == 4 and "at the fifth such call" in TEXT

@@ -85,7 +85,7 @@ def read_by_two(monkeypatch):
     def opened(path, **options):
         monkeypatch.setattr(dictionary, "group_strings", group)
         # An even number of pieces.
-        monkeypatch.setattr(text, "LEAST_PIECE_BYTES", -(-path.stat().st_size // (2 * THREADS)))
+        monkeypatch.setattr(text, "MIN_PIECE_BYTES", -(-path.stat().st_size // (2 * THREADS)))
         return read_source(path, **options)
 
     return opened

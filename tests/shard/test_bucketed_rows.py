@@ -49,7 +49,7 @@ def check_equal(found, expected):
 def small_buckets(monkeypatch):
     for name, value in (
         ("BUCKET_ARCS", 50),
-        ("LEAST_BUCKET_ARCS", 50),
+        ("MIN_BUCKET_ARCS", 50),
         ("MAX_BUCKETS", 300),
         ("MAX_ROWS", 20),
         ("WHOLE_ROWS", 8),

@@ -20,7 +20,7 @@ from mgraph.types import none_of, unreached_of
 def test_columns_made_when_they_are_read_are_those_of_all_ranks(order, dtype, num_reached, monkeypatch):
     def program(shard, comm):
         # More than the half, too: the share decides what is faster alone.
-        monkeypatch.setattr(user_ids, "FEW_SHARE", 1)
+        monkeypatch.setattr(user_ids, "SMALL_SHARE", 1)
         n = shard.num_owned
         random = np.random.default_rng(num_reached)
         reached = random.permutation(n)[: min(num_reached, n - 1)].astype(shard.partition.dtype)

@@ -47,7 +47,7 @@ from mgraph.types import LEVEL, SMALL_VERTEX, vertex_dtype
 MAX_ARCS = 1 << 15
 # Pushed by several cores, candidates need atomics, and a level its bits and offsets: that takes 2.2 times the work of
 # one core (random trees and sparse uniform graphs of 2^20 vertices on 2 cores of an EPYC).
-FEW_CORES = 2
+MAX_SERIAL_CORES = 2
 # A pull that scans more vertices is wide.
 MAX_PULLED = 1 << 17
 UNLIMITED = int(np.iinfo(np.int64).max)
@@ -92,7 +92,7 @@ class _Search:
         self.words = self.backend.empty(n, np.dtype(np.int64))
         self.queue = self.backend.empty(n, shard.partition.dtype)
         self.counters = np.zeros(NUM_COUNTERS, np.int64)
-        self.max_arcs = MAX_ARCS if self.backend.threads > FEW_CORES else UNLIMITED
+        self.max_arcs = MAX_ARCS if self.backend.threads > MAX_SERIAL_CORES else UNLIMITED
         begin_search(starts, shard.rows.indptr, self.queue, self.words, self.counters)
 
     def push_levels(self, last_level: int, until: np.ndarray, trace: Trace) -> int:

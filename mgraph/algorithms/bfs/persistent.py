@@ -159,7 +159,9 @@ class _Search:
         uniform_degree = num < MAX_QUEUED and shard.info.max_degree * num <= UNIFORM_DEGREE_RATIO * num_arcs
         first_neighbors = require_first_neighbors(shard)  # also counts trailing rows of at most one arc
         # From this vertex on all rows have one arc, where that is known.
-        degree_one_from = num - incoming.singles if shard.info.order == "degree" and not shard.info.directed else num
+        degree_one_from = (
+            num - incoming.num_degree_at_most_one if shard.info.order == "degree" and not shard.info.directed else num
+        )
         parts, *costs = bfs_costs(require_rates(backend), num, vertex.itemsize)
         shared = {
             "num_arcs": num_arcs,

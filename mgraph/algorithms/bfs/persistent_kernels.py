@@ -45,7 +45,7 @@ WORK = WorkArea(
 )
 # A queue holds 1 / QUEUE_PART of the vertices; a larger frontier is pulled.
 QUEUE_PART = 4
-QUEUE_LEAST = 1024
+MIN_QUEUE = 1024
 # A queue's counter, which also counts vertices over capacity, is exact below this: see ARC_BITS in frontiers.cuh.
 MAX_QUEUED = 1 << 27
 # A rank with so many vertices is searched step by step. Below, queued frontiers (at most a quarter of the vertices) and
@@ -55,7 +55,7 @@ MAX_ROWS = 2 * MAX_QUEUED
 
 def queue_capacity(num_positions: int, num_sources: int = 1) -> int:
     """Return the capacity of a queue, in vertices."""
-    return max(num_positions // QUEUE_PART + QUEUE_LEAST, num_sources)
+    return max(num_positions // QUEUE_PART + MIN_QUEUE, num_sources)
 
 
 def work_words(num_positions: int, capacity: int, itemsize: int, trace_records: int) -> int:

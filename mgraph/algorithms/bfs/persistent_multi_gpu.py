@@ -92,7 +92,7 @@ def _search_from(shard: Shard, dtype: np.dtype, num_sources: int, num_targets: i
         "num_positions": partition.num_positions,
         "num_arcs": shard.info.num_arcs,
         "last_arc": len(incoming.targets),
-        "degree_one_from": shard.num_owned - incoming.singles,
+        "degree_one_from": shard.num_owned - incoming.num_degree_at_most_one,
         "num_hubs": _num_hubs(shard),
         "capacity": queue_capacity(partition.stride),
         "inbox": _inbox(partition),

@@ -210,8 +210,8 @@ struct MultiGpuState : PeerBuffer<MultiGpuState> {
   // all lanes have work, and equally many for all warps.
   __device__ i64 run_of_words(i64 share) const {
     i64 most = share * RUN_VERTICES < 32 * 32 ? share * RUN_VERTICES / 32 : 32;
-    i64 turns = (words() + most * warp_count() - 1) / (most * warp_count());
-    i64 each = (words() + turns * warp_count() - 1) / (turns * warp_count());
+    i64 rounds = (words() + most * warp_count() - 1) / (most * warp_count());
+    i64 each = (words() + rounds * warp_count() - 1) / (rounds * warp_count());
     return each < 2 ? 2 : each;
   }
 

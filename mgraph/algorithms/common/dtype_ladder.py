@@ -21,7 +21,7 @@ from mgraph.types import unreached_of
 
 NARROW = tuple(np.dtype(name) for name in ("uint16", "uint32"))
 # A dtype that a path of so few arcs could exceed is not tried.
-FEWEST_ARCS = 64
+MIN_ARCS = 64
 
 
 def dtypes_to_try(dtype: np.dtype, heaviest: float | int, degree: float, *, has_peer_buffers: bool) -> list[np.dtype]:
@@ -32,7 +32,7 @@ def dtypes_to_try(dtype: np.dtype, heaviest: float | int, degree: float, *, has_
     if dtype.kind == "f":
         return []
     may = NARROW if has_peer_buffers and degree >= SPARSE_DEGREE else NARROW[1:]
-    return [d for d in may if d.itemsize < dtype.itemsize and heaviest * FEWEST_ARCS < farthest(d, heaviest)]
+    return [d for d in may if d.itemsize < dtype.itemsize and heaviest * MIN_ARCS < farthest(d, heaviest)]
 
 
 def first_dtypes(shard: Shard, dtype: np.dtype, *, has_peer_buffers: bool) -> list[np.dtype]:

@@ -42,7 +42,7 @@ def try_gpu(shard: Shard, algorithm: str, nanoseconds: int, num_reached: int, fa
 
 
 def is_undecided(shard: Shard, algorithm: str) -> bool:
-    """Return whether a whole search of the host is to decide whether CPU or GPU searches this graph."""
+    """Return whether a whole search of the host is to decide it."""
     return algorithm in shard.trial_ns_per_distance
 
 

@@ -16,8 +16,8 @@ from mgraph.backends.numba_atomics import atomic_add
 from mgraph.backends.numba_helpers import row_of_arc
 
 # Sums of weights out of a vertex, beyond which numbers of scores and weights would leave the range of floats.
-LEAST_TOTAL = 2.0**-900
-GREATEST_TOTAL = 2.0**1000
+MIN_TOTAL = 2.0**-900
+MAX_TOTAL = 2.0**1000
 
 
 @kernel(lanes=32, weight_t="weights")
@@ -41,7 +41,7 @@ def total_weights(lo, hi, indptr, weights, totals, counters):
                 low += np.int64((share - np.float64(whole)) * 2.0**32)
         total = greatest * (np.float64(high) * 2.0**-30 + np.float64(low) * 2.0**-62)
         totals[row] = total
-        if total > 0 and not (LEAST_TOTAL < total < GREATEST_TOTAL):
+        if total > 0 and not (MIN_TOTAL < total < MAX_TOTAL):
             atomic_add(counters, 0, 1)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mgraph.algorithms.pagerank.kernels import GREATEST_TOTAL, LEAST_TOTAL
+from mgraph.algorithms.pagerank.kernels import MAX_TOTAL, MIN_TOTAL
 from mgraph.backends.kernel import inline, kernel
 from mgraph.backends.numba_atomics import atomic_add, atomic_min
 
@@ -97,5 +97,5 @@ def join_sums(lo, hi, greatest, sums, totals, counters):
     for i in range(lo, hi):
         total = greatest[i] * (np.float64(sums[2 * i]) * 2.0**-30 + np.float64(sums[2 * i + 1]) * 2.0**-62)
         totals[i] = total
-        if total > 0 and not (LEAST_TOTAL < total < GREATEST_TOTAL):
+        if total > 0 and not (MIN_TOTAL < total < MAX_TOTAL):
             atomic_add(counters, 0, 1)

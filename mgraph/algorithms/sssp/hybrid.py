@@ -39,7 +39,7 @@ from mgraph.comm.base import Communicator
 from mgraph.errors import CommAborted
 from mgraph.partition import own_states
 from mgraph.shard.shard import Shard
-from mgraph.shard.user_ids import FEW_SHARE
+from mgraph.shard.user_ids import SMALL_SHARE
 from mgraph.shard.weight_sorted_rows import class_scale
 from mgraph.types import Array, none_of, unreached_of
 
@@ -188,7 +188,7 @@ class _SerialSearch:
         if not is_whole:
             return Traversal(self.dist, self.parents)
         # In natural order all are translated in the time in which the few are listed.
-        is_listed = self.shard.user_of_local is not None and self.num_reached * FEW_SHARE < len(self.dist)
+        is_listed = self.shard.user_of_local is not None and self.num_reached * SMALL_SHARE < len(self.dist)
         reached = np.flatnonzero(self.dist != self.top) if is_listed else None
         return Traversal(self.dist, self.parents, self.num_reached, self.reached_arcs, reached=reached)
 

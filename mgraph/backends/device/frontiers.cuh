@@ -94,8 +94,8 @@ struct Runs {
         step(warp_count() * words),
         first(begin + warp_index() * words),
         taken(counter) {
-    u32 turns = (u32)((end - begin) * 3 / 4) / (u32)step;
-    dealt = begin + (turns ? turns : 1) * step;
+    u32 rounds = (u32)((end - begin) * 3 / 4) / (u32)step;
+    dealt = begin + (rounds ? rounds : 1) * step;
   }
   __device__ i64 begin() const { return known(first); }
   __device__ i64 behind(i64 word) const { return known(word + step); }

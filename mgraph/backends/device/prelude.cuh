@@ -324,9 +324,9 @@ template <class T> __device__ inline int class_of(T weight, double scale) {
   double x = (double)weight * scale;
   return x < WEIGHT_CLASSES - 1 ? (int)x : WEIGHT_CLASSES - 1;
 }
-// The edge after the class of the weight `room`.
-template <class T> __device__ inline double class_edge(T room, double scale) {
-  int last = class_of(room, scale);
+// The edge after the class of the weight `weight`.
+template <class T> __device__ inline double class_edge(T weight, double scale) {
+  int last = class_of(weight, scale);
   return last < WEIGHT_CLASSES - 1 ? last + 1 : top_of<double>::value();
 }
 // The end of the arcs below an edge in a weight-sorted row; exponential search from its beginning,

@@ -38,7 +38,7 @@ def search(case, sources, order="degree", max_arcs=None, few_cores=2, **options)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(hybrid, "MAX_ARCS", hybrid.MAX_ARCS if max_arcs is None else max_arcs)
-        patch.setattr(hybrid, "FEW_CORES", few_cores)
+        patch.setattr(hybrid, "MAX_SERIAL_CORES", few_cores)
         ((found, steps),) = run_on_ranks(program, shards)
     return shards, found, steps
 

@@ -322,7 +322,7 @@ def test_cluster_of_emulated_gpus_searches_in_peer_buffers():
 
 def test_peer_buffers_grow_where_paths_exceed_32_bits(monkeypatch):
     """The first of two searches fits; the second repeats in wider distances and larger peer buffers."""
-    monkeypatch.setattr(narrowing, "FEWEST_ARCS", 1)
+    monkeypatch.setattr(narrowing, "MIN_ARCS", 1)
     backends = iter(range(2))
     ends = np.arange(6)
     weights = np.array([1, 2, 2**30, 2**30, 2**30, 2**30], np.int32)

@@ -112,5 +112,8 @@ def unpack_rows(draw: st.DrawFn) -> Case:
 def first_targets(draw: st.DrawFn) -> Case:
     r = draw(rows())
     rows_given = {"indptr": r.indptr, "targets": r.targets, "num_rows": r.num_owned, "base": r.base}
-    found = {"first_neighbors": Unwritten(r.num_owned, r.types.vertex), "singles": np.full(1, r.num_owned)}
+    found = {
+        "first_neighbors": Unwritten(r.num_owned, r.types.vertex),
+        "num_degree_at_most_one": np.full(1, r.num_owned),
+    }
     return Case({"lo": 0, "hi": r.num_owned, **rows_given, **found})

@@ -28,7 +28,7 @@ def find_positions(draw: st.DrawFn) -> Case:
     return Case({"lo": 0, "hi": len(words), "positions": table, "first": first, "num_users": n, "words": words})
 
 
-def mark_homes(draw: st.DrawFn) -> Case:
+def mark_serving_ranks(draw: st.DrawFn) -> Case:
     users, user_stride, stride, bits, _ = _draw_routing(draw)
     return Case({
         "lo": 0, "hi": len(users), "users": users, "user_stride": user_stride, "stride": stride,
