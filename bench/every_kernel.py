@@ -71,7 +71,7 @@ def main(spec: str, layout: str, algorithms: tuple[str, ...]) -> None:
 def force_multi_gpu() -> Iterator[None]:
     """Select the multi-GPU variants for frontier searches."""
     rows = {
-        algorithm: (replace(next(row for row in TABLE[algorithm] if row.has_peer_buffers), applies=lambda _: True),)
+        algorithm: (replace(next(v for v in TABLE[algorithm] if v.has_peer_buffers), applies=lambda _: True),)
         for algorithm in KERNELS
     }
     with mock.patch.dict(TABLE, rows):

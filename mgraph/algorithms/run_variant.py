@@ -22,7 +22,7 @@ from mgraph.algorithms.variants import (
     SPANNING_FOREST,
     STRONG_COMPONENTS,
     TABLE,
-    checkpointing_rows,
+    checkpointing_variants,
 )
 from mgraph.comm.base import Communicator
 from mgraph.comm.peer_buffers import PeerBuffers
@@ -50,15 +50,15 @@ class Prepared:
 
 def prepare(shard: Shard, comm: Communicator, spec: TraversalSpec) -> Prepared:
     """Select the variant of a traversal and make what it needs; the same variant on every rank."""
-    rows = TABLE[spec.algorithm] if spec.checkpoint is None else checkpointing_rows(spec.algorithm)
+    variants = TABLE[spec.algorithm] if spec.checkpoint is None else checkpointing_variants(spec.algorithm)
     finds_tree = spec.predecessors or len(spec.sources) > 1
     on_host = shard.faster_on_host.get(spec.algorithm)
-    key = (prepare, rows, spec.method, spec.dtype, finds_tree, shard.overflowed_itemsize, on_host)
+    key = (prepare, variants, spec.method, spec.dtype, finds_tree, shard.overflowed_itemsize, on_host)
     ready: Prepared | None = shard.kept.get(key)
     # A search of another graph may have replaced the peer buffers, or lost them.
     if ready is not None and ready.peer_buffers is comm.peer_buffers:
         return ready
-    variant = require_variant(rows, shard, comm, spec.dtype, spec.method)
+    variant = require_variant(variants, shard, comm, spec.dtype, spec.method)
     if finds_tree:
         require_variant(PREDECESSORS, shard, comm, spec.dtype)
     is_complete = all(want.make(shard, comm, spec.dtype) for want in variant.wants)
@@ -76,17 +76,17 @@ def search(prepared: Prepared, shard: Shard, comm: Communicator, spec: Traversal
     anew.
     """
     positions: list[int] = []
-    until = _ends(shard, comm, spec)
+    until = _target_positions(shard, comm, spec)
     while True:
         variant = prepared.variant
         if not variant.takes_user_ids and not positions:
             positions = _find_sources(shard, comm, spec)
-        starts = spec.sources if variant.takes_user_ids else connected(shard, positions)
+        starts = spec.sources if variant.takes_user_ids else with_arcs(shard, positions)
         dtype = prepared.dtype
         limit = prepared.limit(spec.limit)
         limits = (dtype, limit) if spec.algorithm == "sssp" else (limit,)
-        how: dict[str, Any] = {"until": until} if variant.stops and until else {}
-        if variant.translates and spec.predecessors:
+        how: dict[str, Any] = {"until": until} if variant.takes_until and until else {}
+        if variant.takes_translate and spec.predecessors:
             how["translate"] = partial(translated_at_once, spec)
         # Progress counts vertices in BFS only: in SSSP a vertex is on several frontiers.
         with trace.phase("traverse", shard.partition.num_positions if spec.algorithm == "bfs" else 0):
@@ -114,7 +114,7 @@ def find_tree(
     shard: Shard, comm: Communicator, sources: list[int], distances: Array, all_distances: Array | None
 ) -> Array:
     """Return the predecessors that explain distances, as positions."""
-    tree: Array = _tree_variant(shard, comm).loop(shard, comm, connected(shard, sources), distances, all_distances)
+    tree: Array = _tree_variant(shard, comm).loop(shard, comm, with_arcs(shard, sources), distances, all_distances)
     return tree
 
 
@@ -125,11 +125,11 @@ def _tree_variant(shard: Shard, comm: Communicator) -> Variant:
 
 def compute_components(shard: Shard, comm: Communicator, trace: Trace) -> tuple[str, Roots]:
     """Return the name of the variant that ran, and the root of every position."""
-    rows = checkpointing_rows("components") if trace.checkpoints.is_on else COMPONENTS
-    variant = select(rows, Conditions.of(shard, comm))
+    variants = checkpointing_variants("components") if trace.checkpoints.is_on else COMPONENTS
+    variant = select(variants, Conditions.of(shard, comm))
     if variant.needs:
         with trace.phase("prepare"):
-            variant = require_variant(rows, shard, comm, LEVEL)
+            variant = require_variant(variants, shard, comm, LEVEL)
     return variant.name, variant.loop(shard, comm, trace)
 
 
@@ -151,8 +151,8 @@ def compute_core_numbers(shard: Shard, comm: Communicator, trace: Trace) -> tupl
 
 def compute_spanning_forest(shard: Shard, comm: Communicator, trace: Trace, maximum: bool) -> tuple[str, Array]:
     """Return the name of the variant that ran, and this rank's arcs of a spanning forest."""
-    rows = checkpointing_rows("spanning_forest") if trace.checkpoints.is_on else SPANNING_FOREST
-    variant = select(rows, Conditions.of(shard, comm))
+    variants = checkpointing_variants("spanning_forest") if trace.checkpoints.is_on else SPANNING_FOREST
+    variant = select(variants, Conditions.of(shard, comm))
     with trace.phase("forest"):
         return variant.name, variant.loop(shard, comm, trace, maximum)
 
@@ -165,7 +165,7 @@ def compute_pagerank(shard: Shard, comm: Communicator, trace: Trace, spec: Score
         return variant.name, variant.loop(shard, comm, trace, spec)
 
 
-def connected(shard: Shard, positions: list[int]) -> list[int]:
+def with_arcs(shard: Shard, positions: list[int]) -> list[int]:
     """Return the positions of vertices that have arcs: only they have a state."""
     return [p for p in positions if p < shard.partition.num_positions]
 
@@ -178,14 +178,14 @@ def _find_sources(shard: Shard, comm: Communicator, spec: TraversalSpec) -> list
     return positions
 
 
-def _ends(shard: Shard, comm: Communicator, spec: TraversalSpec) -> list[int]:
+def _target_positions(shard: Shard, comm: Communicator, spec: TraversalSpec) -> list[int]:
     """Return the positions at which a search may end; none if it goes on to the end.
 
     A target without arcs is the source or unreached: without others the search ends where it begins.
     """
     if not spec.targets:
         return []
-    return connected(shard, positions_of(shard, comm, [*spec.targets])) or connected(
+    return with_arcs(shard, positions_of(shard, comm, [*spec.targets])) or with_arcs(
         shard, positions_of(shard, comm, [*spec.sources])
     )
 

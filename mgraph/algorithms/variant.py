@@ -1,8 +1,8 @@
-"""A row of the table of variants, and the conditions under which it is chosen. The table itself is variants.py.
+"""A variant of an algorithm, and the conditions under which it is chosen. The table of all is variants.py.
 
-A rank and the memory plan choose with the same rows: a rank states its own by `Conditions.of`, the plan those of ranks
-that need not exist by `Conditions.planned`. The loop, what it requires and its bytes stay in one file, so that the plan
-cannot disagree with what runs.
+A rank and the memory plan choose among the same variants: a rank states its own conditions by `Conditions.of`, the plan
+those of ranks that need not exist by `Conditions.planned`. The loop, what it requires and its bytes stay in one file,
+so that the plan cannot disagree with what runs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from mgraph.shard.shard import GraphInfo, Shard
 from mgraph.shard.weight_sorted_rows import SPARSE_DEGREE, wants_weight_sorted_rows
 from mgraph.types import vertex_dtype
 
-# What a caller may ask for beside the short name of a row: any row, any row but the sweep, the sweep.
+# What a caller may ask for in addition to the short name of a variant: any variant, any but the sweep, the sweep.
 METHODS = ("auto", "frontier", "sweep")
 # Where a shard lists the structures that some rank could not make.
 _FAILED = ("needs that cannot be made",)
@@ -131,7 +131,7 @@ class Conditions:
     has_heavy_arcs: bool  # weights beyond the width of a bucket, so that sorting rows by weight pays
     failed: frozenset[str] = frozenset()  # needs that some rank could not make
     faster_on_host: frozenset[str] = frozenset()  # algorithms that the CPU beside one GPU runs sooner
-    has_equal_weights: bool = False  # and so that their order is that of the edges' ends
+    has_equal_weights: bool = False  # all weights, so that edges are ordered by their ends
     threads: int = 1  # of a CPU rank that has the graph alone; others may have different numbers
 
     @property
@@ -147,7 +147,7 @@ class Conditions:
             shard.partition,
             method,
             has_persistent_kernels=isinstance(shard.backend, PersistentBackend),
-            has_peer_memory=comm.may_reach,
+            has_peer_memory=comm.may_have_peer_memory,
         )
         return replace(
             of_graph,
@@ -223,7 +223,7 @@ class Derived:
     """A structure that is made of a shard before a search, once for a graph.
 
     `make(shard, comm, dtype)` is collective and returns whether every rank has it. It may return False only where all
-    ranks do: then the next row of the table is tried.
+    ranks do: then the next variant is tried.
     """
 
     name: str
@@ -252,11 +252,11 @@ class Variant:
         returns None where it has found out that another variant now applies.
     takes_user_ids
         Whether the sources are user ids, which the kernel looks up; else positions of vertices that have arcs.
-    translates
+    takes_translate
         Whether `loop` takes `translate`, which launches the translation to user ids right after the search.
     keeps_checkpoints
         Whether `loop` gives its state to `trace.checkpoints`, and goes on from the state that is found there.
-    stops
+    takes_until
         Whether `loop` takes `until`, positions of vertices with arcs, and ends once all of them are settled.
     """
 
@@ -268,8 +268,8 @@ class Variant:
     needs: tuple[Derived, ...] = ()
     wants: tuple[Derived, ...] = ()
     takes_user_ids: bool = False
-    translates: bool = False
-    stops: bool = False
+    takes_translate: bool = False
+    takes_until: bool = False
     keeps_checkpoints: bool = False
 
     @property
@@ -289,26 +289,26 @@ class Variant:
         return method in ("auto", self.short_name)
 
 
-def select(rows: Sequence[Variant], conditions: Conditions) -> Variant:
-    """Return the first row that applies; raise UsageError where the method leaves none."""
-    asked = [row for row in rows if row.is_asked_for(conditions.method)]
-    for row in asked:
-        if row.applies(conditions) and conditions.failed.isdisjoint(need.name for need in row.needs):
-            return row
-    reasons = "; ".join(f"{row.name} runs {row.when}" for row in asked)
+def select(variants: Sequence[Variant], conditions: Conditions) -> Variant:
+    """Return the first variant that applies; raise UsageError where the method leaves none."""
+    asked = [variant for variant in variants if variant.is_asked_for(conditions.method)]
+    for variant in asked:
+        if variant.applies(conditions) and conditions.failed.isdisjoint(need.name for need in variant.needs):
+            return variant
+    reasons = "; ".join(f"{variant.name} runs {variant.when}" for variant in asked)
     failed = f" (could not be made here: {', '.join(sorted(conditions.failed))})" if conditions.failed else ""
     raise UsageError(f"method {conditions.method!r} does not apply here{failed}: {reasons}; method='auto' chooses")
 
 
 def require_variant(
-    rows: Sequence[Variant], shard: Shard, comm: Communicator, dtype: np.dtype, method: str = "auto"
+    variants: Sequence[Variant], shard: Shard, comm: Communicator, dtype: np.dtype, method: str = "auto"
 ) -> Variant:
     """Select a variant and make what it needs; collective, and the same variant on every rank.
 
-    A need that cannot be made is remembered on the shard, and the next row is tried.
+    A need that cannot be made is remembered on the shard, and the next variant is tried.
     """
     while True:
-        variant = select(rows, Conditions.of(shard, comm, method))
+        variant = select(variants, Conditions.of(shard, comm, method))
         failed = next((need.name for need in variant.needs if not need.make(shard, comm, dtype)), None)
         if failed is None:
             return variant

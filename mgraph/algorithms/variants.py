@@ -1,6 +1,6 @@
 """The table of variants: which loop runs, when, what it needs, what it takes.
 
-Of an algorithm the first row that applies runs. Each row is the `VARIANT` at the end of the file that has the loop.
+Of an algorithm the first variant that applies runs. Each is the `VARIANT` at the end of the file that has the loop.
 Ranks, the memory plan, benchmarks and the documentation read this table: `python -m mgraph.algorithms.variants >
 docs/variants.md` writes it down.
 """
@@ -83,14 +83,14 @@ TABLE: dict[str, tuple[Variant, ...]] = {
 }
 
 
-def checkpointing_rows(algorithm: str) -> tuple[Variant, ...]:
-    """Return the rows of an algorithm that keep checkpoints."""
-    return tuple(row for row in TABLE[algorithm] if row.keeps_checkpoints)
+def checkpointing_variants(algorithm: str) -> tuple[Variant, ...]:
+    """Return the variants of an algorithm that keep checkpoints."""
+    return tuple(variant for variant in TABLE[algorithm] if variant.keeps_checkpoints)
 
 
 def methods_of(algorithm: str) -> tuple[str, ...]:
     """Return what `method` may be for an algorithm: the general words, then the short names of its variants."""
-    return *METHODS, *(row.short_name for row in TABLE[algorithm] if row.short_name not in METHODS)
+    return *METHODS, *(variant.short_name for variant in TABLE[algorithm] if variant.short_name not in METHODS)
 
 
 def markdown() -> str:
@@ -111,10 +111,10 @@ choice: `auto` allows every variant, `frontier` all but the sweep, a short name 
 mgraph bfs rmat:16 --source 1 --method step --trace
 ```
 
-A call with `checkpoint=` runs the first row that applies and keeps checkpoints.
+A call with `checkpoint=` runs the first variant that applies and keeps checkpoints.
 
-What a row needs is made once for a graph, in order. If a rank cannot make it (no access to peer memory, no room), no
-rank uses it, and the next row that applies runs. What is in parentheses is made only where there is room for it.
+What a variant needs is made once for a graph, in order. If a rank cannot make it (no access to peer memory, no room),
+no rank uses it, and the next variant that applies runs. What is in parentheses is made only where there is room for it.
 
 "takes" is an example of the bytes on each rank in addition to the graph, the result and the needs, but including
 first_neighbors: for 2^26 vertices, half of them with edges, and 2^30 edges with weights of 8 bits; on 4 ranks where it
@@ -122,29 +122,29 @@ exchanges through peer buffers, else on one. Predecessors use memory that the se
 as the rows, in the memory of the host."""
 
 
-def _example(row: Variant) -> GraphSizes:
-    num_ranks = 4 if row.has_peer_buffers else 1
+def _example(variant: Variant) -> GraphSizes:
+    num_ranks = 4 if variant.has_peer_buffers else 1
     return GraphSizes(1 << 26, 1 << 30, False, Partition(1 << 25, num_ranks, True), np.dtype(np.uint8), 255)
 
 
 def _lines() -> Iterator[str]:
     yield HEAD
-    for algorithm, rows in TABLE.items():
+    for algorithm, variants in TABLE.items():
         yield ""
         yield f"## {algorithm}"
         yield ""
         yield "| variant | runs | needs | takes | checkpoints | loop |"
         yield "| --- | --- | --- | --- | --- | --- |"
-        for row in rows:
-            needs = [need.name for need in row.needs] + [f"({want.name})" for want in row.wants]
-            takes = readable_bytes(row.bytes(_example(row)))
-            keeps = "yes" if row.keeps_checkpoints else "no"
-            yield f"| {row.name} | {row.when} | {', '.join(needs)} | {takes} | {keeps} | `{loop_of(row)}` |"
+        for variant in variants:
+            needs = [need.name for need in variant.needs] + [f"({want.name})" for want in variant.wants]
+            takes = readable_bytes(variant.bytes(_example(variant)))
+            keeps = "yes" if variant.keeps_checkpoints else "no"
+            yield f"| {variant.name} | {variant.when} | {', '.join(needs)} | {takes} | {keeps} | `{loop_of(variant)}` |"
 
 
-def loop_of(row: Variant) -> str:
+def loop_of(variant: Variant) -> str:
     """Return the path of the file that has a variant's loop."""
-    loop = row.loop.func if isinstance(row.loop, partial) else row.loop
+    loop = variant.loop.func if isinstance(variant.loop, partial) else variant.loop
     return f"{loop.__module__.replace('.', '/')}.py"
 
 

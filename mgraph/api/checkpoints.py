@@ -6,7 +6,7 @@ from typing import Any
 
 from mgraph.algorithms.common.checkpoints import CheckpointFolder
 from mgraph.algorithms.variant import METHODS
-from mgraph.algorithms.variants import checkpointing_rows
+from mgraph.algorithms.variants import checkpointing_variants
 from mgraph.config import settings
 from mgraph.errors import UsageError
 from mgraph.store.manifest import folder_of
@@ -19,7 +19,7 @@ def checkpoint_folder(algorithm: str, checkpoint: Any, method: str = "auto") -> 
     """
     if checkpoint is None:
         return None
-    names = [row.short_name for row in checkpointing_rows(algorithm)]
+    names = [variant.short_name for variant in checkpointing_variants(algorithm)]
     if method not in (*METHODS, *names):
         raise UsageError(f"method {method!r} keeps no checkpoints: {', '.join(names)} do, and auto chooses")
     folder = folder_of(checkpoint)

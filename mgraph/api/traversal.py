@@ -362,7 +362,7 @@ def refuse_method(cluster: Cluster, algorithm: str, method: str) -> None:
     at_best = [
         Conditions.at_best(method, "rows", size, has_persistent_kernels=has_persistent_kernels) for size in sizes
     ]
-    if not any(row.is_asked_for(method) and row.applies(one) for row in TABLE[algorithm] for one in at_best):
+    if not any(v.is_asked_for(method) and v.applies(one) for v in TABLE[algorithm] for one in at_best):
         select(TABLE[algorithm], at_best[-1])
 
 

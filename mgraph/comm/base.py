@@ -30,7 +30,7 @@ class Communicator(ABC):
     bytes_sent: int
     # Peer buffers, opened by peer_memory.py, and whether ranks of this kind can have peer access.
     peer_buffers: PeerBuffers | None = None
-    may_reach = False
+    may_have_peer_memory = False
 
     @abstractmethod
     def barrier(self) -> None:

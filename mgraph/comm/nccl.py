@@ -119,7 +119,7 @@ def _drop(late: Future) -> None:
 class NcclCommunicator(Communicator):
     """One process's end of an NCCL communicator."""
 
-    may_reach = True
+    may_have_peer_memory = True
 
     def __init__(self, rank: int, size: int, handle: Any, timeout_s: float, names: Sequence[str] = ()) -> None:
         self.rank = rank

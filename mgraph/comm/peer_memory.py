@@ -34,14 +34,14 @@ def require_peer_buffers(comm: Communicator, backend: PersistentBackend, num_byt
 
     Collective: every rank calls it with the same size.
     """
-    if not comm.may_reach or comm.size > MAX_RANKS:
+    if not comm.may_have_peer_memory or comm.size > MAX_RANKS:
         return None
     if comm.peer_buffers is None or comm.peer_buffers.own.nbytes < num_bytes:
         if comm.peer_buffers is not None:
             comm.peer_buffers.close(comm.barrier)
             comm.peer_buffers = None
         comm.peer_buffers = open_peer_buffers(comm, backend, num_bytes)
-        comm.may_reach = comm.peer_buffers is not None
+        comm.may_have_peer_memory = comm.peer_buffers is not None
     return comm.peer_buffers
 
 

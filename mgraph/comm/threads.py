@@ -67,7 +67,7 @@ class SoleRank(Communicator):
 
     rank = 0
     size = 1
-    may_reach = True
+    may_have_peer_memory = True
 
     def __init__(self) -> None:
         self.bytes_sent = 0
@@ -181,7 +181,7 @@ class _Group:
 class ThreadCommunicator(Communicator):
     """One thread's end of a group of threads."""
 
-    may_reach = True
+    may_have_peer_memory = True
 
     def __init__(self, group: _Group, rank: int) -> None:
         self.rank = rank

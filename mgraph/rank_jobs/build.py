@@ -36,7 +36,7 @@ def build_graph(
     """Build this rank's shard, or load that of a saved graph, and store it as `key`."""
     backend = rank.backend
     comm = rank.comm
-    in_use_bytes = partial(rows_in_use_bytes, limits=backend.limits, peer_memory=comm.may_reach)
+    in_use_bytes = partial(rows_in_use_bytes, limits=backend.limits, peer_memory=comm.may_have_peer_memory)
 
     def make() -> Shard:
         if isinstance(source, StoredGraph):

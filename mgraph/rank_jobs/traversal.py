@@ -10,7 +10,7 @@ import numpy as np
 
 from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.predecessors.rows import find_roots
-from mgraph.algorithms.run_variant import connected, find_tree, prepare, search, translated_at_once
+from mgraph.algorithms.run_variant import find_tree, prepare, search, translated_at_once, with_arcs
 from mgraph.algorithms.variant import TraversalSpec
 from mgraph.backends.cpu import CpuBackend
 from mgraph.backends.progress import Phase
@@ -286,7 +286,7 @@ def check_traversal(rank: Rank, key: str, graph: str) -> list[Violation]:
     return validate_traversal(
         shard,
         rank.comm,
-        connected(shard, sources),
+        with_arcs(shard, sources),
         result.traversal.distances,
         result.traversal.predecessors,
         weighted=result.spec.algorithm == "sssp",

@@ -91,10 +91,10 @@ def test_method_that_names_a_variant_selects_it_or_is_refused_with_its_condition
 
 
 def test_names_are_unique_and_the_last_variant_always_applies():
-    names = [row.name for rows in TABLE.values() for row in rows]
+    names = [variant.name for variants in TABLE.values() for variant in variants]
     assert len(names) == len(set(names))
-    for rows in TABLE.values():
-        assert rows[-1].applies(replace(GPU, **CPUS))
+    for variants in TABLE.values():
+        assert variants[-1].applies(replace(GPU, **CPUS))
     assert select(TABLE["strong_components"], GPU).name == "strong_components.coloring"
     assert select(TABLE["strong_components"], replace(GPU, **CPUS)).name == "strong_components.coloring"
     alone = replace(GPU, has_persistent_kernels=False)
@@ -117,7 +117,7 @@ def crowd(cluster):
     return mg.from_edges(*ends.T, (1 + 7 * ends.sum(axis=1) % 90).astype(np.uint8), cluster=cluster)
 
 
-def setting_of(cluster, g, method):
+def conditions_of(cluster, g, method):
     """Return the conditions on rank 0."""
     return cluster.run(lambda rank: Conditions.of(rank.objects[g._key], rank.comm, method))[0]
 
@@ -145,16 +145,18 @@ def test_all_variants_have_equal_results(make, num_ranks, search, name):
         with search(g, 3) as found:
             assert (found.stats.variant, found.stats.method) == (name, "frontier")
             wanted = columns(found)
-        applied = [row for row in TABLE[algorithm] if row.applies(setting_of(cluster, g, row.short_name))]
+        applied = [
+            variant for variant in TABLE[algorithm] if variant.applies(conditions_of(cluster, g, variant.short_name))
+        ]
         assert len(applied) >= 2
-        for row in TABLE[algorithm]:
-            if row not in applied:
-                with pytest.raises(UsageError, match=re.escape(f"{row.name} runs {row.when}")):
-                    search(g, 3, method=row.short_name)
+        for variant in TABLE[algorithm]:
+            if variant not in applied:
+                with pytest.raises(UsageError, match=re.escape(f"{variant.name} runs {variant.when}")):
+                    search(g, 3, method=variant.short_name)
                 continue
-            with search(g, 3, method=row.short_name) as found:
-                assert found.stats.variant == row.name
-                assert found.stats.method == ("sweep" if row.short_name == "sweep" else "frontier")
+            with search(g, 3, method=variant.short_name) as found:
+                assert found.stats.variant == variant.name
+                assert found.stats.method == ("sweep" if variant.short_name == "sweep" else "frontier")
                 for column, other in zip(columns(found), wanted, strict=True):
                     np.testing.assert_array_equal(column, other)
 
@@ -250,9 +252,9 @@ def test_need_of_every_variant_fails_the_call_but_no_later_one(need, method, mon
 def test_plan_selects_the_variants_that_run(make, limits, source, monkeypatch):
     planned = []
 
-    def noted(rows, conditions):
-        planned.append(select(rows, conditions).name)
-        return select(rows, conditions)
+    def noted(variants, conditions):
+        planned.append(select(variants, conditions).name)
+        return select(variants, conditions)
 
     for num_ranks in (1, 2):
         planned.clear()
@@ -328,17 +330,17 @@ def test_traces_and_json_name_the_variant():
 
 def test_document_of_variants_equals_the_table():
     assert (ROOT / "docs" / "variants.md").read_text() == markdown(), "run the command at the head of docs/variants.md"
-    for row in itertools.chain.from_iterable(TABLE.values()):
-        assert (ROOT / loop_of(row)).exists()
+    for variant in itertools.chain.from_iterable(TABLE.values()):
+        assert (ROOT / loop_of(variant)).exists()
 
 
 def test_table_of_papers_has_every_variant_with_its_condition_and_loop():
     text = (ROOT / "docs" / "papers.md").read_text()
     rows = [re.split(r" *\| *", line.strip("| \n")) for line in text.splitlines()]
     listed = {cells[0].strip("`"): cells for cells in rows if len(cells) > 2}
-    for row in itertools.chain.from_iterable(TABLE.values()):
-        assert listed[row.name][1] == row.when
-        assert f"`{loop_of(row)}`" in listed[row.name][2]
+    for variant in itertools.chain.from_iterable(TABLE.values()):
+        assert listed[variant.name][1] == variant.when
+        assert f"`{loop_of(variant)}`" in listed[variant.name][2]
 
 
 def test_only_the_setting_tests_for_persistent_backends():

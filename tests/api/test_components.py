@@ -25,7 +25,7 @@ from mgraph.algorithms.bfs.step import bfs
 from mgraph.algorithms.common.traversal import Trace
 from mgraph.algorithms.components.afforest import find_components, find_hub
 from mgraph.algorithms.components.labels import labels_of_users
-from mgraph.algorithms.run_variant import connected
+from mgraph.algorithms.run_variant import with_arcs
 from mgraph.cluster.in_process import InProcessCluster
 from mgraph.shard.user_ids import positions_of
 
@@ -76,7 +76,7 @@ def searched_program(shard, comm, limit):
     """Search up to `limit` levels from a hub, then find the labels; return them and the methods of the supersteps."""
     trace = Trace(shard.backend, comm)
     hub = positions_of(shard, comm, [find_hub(shard, comm)])
-    searched = bfs(shard, comm, connected(shard, hub), Trace(shard.backend, comm), limit)
+    searched = bfs(shard, comm, with_arcs(shard, hub), Trace(shard.backend, comm), limit)
     labels = labels_of_users(shard, comm, find_components(shard, comm, trace, searched))
     return labels, [step["method"] for step in trace.supersteps]
 

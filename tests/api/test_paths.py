@@ -92,7 +92,7 @@ def test_searches_of_one_rank_and_of_several_end_early(clusters):
 
 
 def test_all_loops_but_sweeps_take_targets():
-    running_on = {row.name for rows in (TABLE["bfs"], TABLE["sssp"]) for row in rows if not row.stops}
+    running_on = {variant.name for variant in (*TABLE["bfs"], *TABLE["sssp"]) if not variant.takes_until}
     assert running_on == {"bfs.sweep", "sssp.sweep"}
 
 

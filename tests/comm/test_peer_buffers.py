@@ -52,7 +52,12 @@ def unreachable(comm, xp):
     backend = EmulatedBackend()
     if comm.rank == 1:
         backend.reach = lambda name, num_bytes: None
-    return require_peer_buffers(comm, backend, 64), comm.peer_buffers, comm.may_reach, len(backend.peer_buffers)
+    return (
+        require_peer_buffers(comm, backend, 64),
+        comm.peer_buffers,
+        comm.may_have_peer_memory,
+        len(backend.peer_buffers),
+    )
 
 
 def test_no_rank_has_buffers_if_one_pair_lacks_peer_access():

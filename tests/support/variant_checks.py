@@ -1,4 +1,4 @@
-"""Change rows of the table of variants for a test."""
+"""Change variants of the table for a test."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ from mgraph.algorithms.variants import TABLE
 def wrap_run(monkeypatch: pytest.MonkeyPatch, name: str, wrap: Callable[[Callable], Callable[..., Any]]) -> None:
     """Have the variant `name` run `wrap(its loop)`."""
     algorithm = name.partition(".")[0]
-    rows = tuple(replace(row, loop=wrap(row.loop)) if row.name == name else row for row in TABLE[algorithm])
-    assert rows != TABLE[algorithm], f"there is no {name}"
-    monkeypatch.setitem(TABLE, algorithm, rows)
+    variants = tuple(replace(v, loop=wrap(v.loop)) if v.name == name else v for v in TABLE[algorithm])
+    assert variants != TABLE[algorithm], f"there is no {name}"
+    monkeypatch.setitem(TABLE, algorithm, variants)

@@ -58,5 +58,5 @@ VARIANT = Variant(
     needs=(IN_ROWS, HOST_COPY),
     bytes=lambda sizes: (4 + sizes.vertex) * sizes.owned,
     loop=bfs_on_host,
-    stops=True,
+    takes_until=True,
 )

@@ -181,5 +181,5 @@ VARIANT = Variant(
     # Words, a queue, bits of a frontier; degrees, those of a frontier and its offsets, where all cores push.
     bytes=lambda sizes: (8 + sizes.vertex + 24) * sizes.owned + sizes.owned // 8,
     loop=bfs_hybrid,
-    stops=True,
+    takes_until=True,
 )

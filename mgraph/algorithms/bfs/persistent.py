@@ -229,6 +229,6 @@ VARIANT = Variant(
     needs=(DEVICE_RATES, IN_ROWS, FIRST_NEIGHBORS),
     bytes=_bytes,
     loop=bfs_persistent,
-    translates=True,
-    stops=True,
+    takes_translate=True,
+    takes_until=True,
 )

@@ -164,5 +164,5 @@ VARIANT = Variant(
     bytes=_bytes,
     loop=bfs_multi_gpu,
     takes_user_ids=True,
-    stops=True,
+    takes_until=True,
 )

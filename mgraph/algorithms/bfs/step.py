@@ -223,6 +223,6 @@ VARIANT = Variant(
     needs=(IN_ROWS,),
     bytes=_bytes,
     loop=bfs,
-    stops=True,
+    takes_until=True,
     keeps_checkpoints=True,
 )

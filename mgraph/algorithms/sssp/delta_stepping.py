@@ -237,5 +237,5 @@ VARIANT = Variant(
     needs=(WEIGHT_SORTED_ROWS,),
     bytes=step_bytes,
     loop=sssp_delta_stepping,
-    stops=True,
+    takes_until=True,
 )

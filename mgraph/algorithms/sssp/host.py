@@ -64,5 +64,5 @@ VARIANT = Variant(
     needs=(HOST_COPY,),
     bytes=_bytes,
     loop=sssp_on_host,
-    stops=True,
+    takes_until=True,
 )

@@ -210,5 +210,5 @@ VARIANT = Variant(
     wants=(WEIGHT_SORTED_ROWS,),
     bytes=_bytes,
     loop=sssp_hybrid,
-    stops=True,
+    takes_until=True,
 )

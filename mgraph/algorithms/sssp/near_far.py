@@ -293,6 +293,6 @@ VARIANT = Variant(
     applies=lambda conditions: conditions.layout == "rows",
     bytes=step_bytes,
     loop=sssp,
-    stops=True,
+    takes_until=True,
     keeps_checkpoints=True,
 )

@@ -198,5 +198,5 @@ VARIANT = Variant(
     wants=(WEIGHT_SORTED_ROWS,),
     bytes=_bytes,
     loop=sssp_persistent,
-    stops=True,
+    takes_until=True,
 )

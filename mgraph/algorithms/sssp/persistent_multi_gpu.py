@@ -191,5 +191,5 @@ VARIANT = Variant(
     bytes=_bytes,
     loop=sssp_multi_gpu,
     takes_user_ids=True,
-    stops=True,
+    takes_until=True,
 )

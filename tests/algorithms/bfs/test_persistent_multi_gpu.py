@@ -22,7 +22,7 @@ from mgraph.algorithms.bfs.persistent_multi_gpu import bfs_multi_gpu, require_bf
 from mgraph.algorithms.bfs.step import bfs
 from mgraph.algorithms.common import multi_gpu_search as multi_gpu_search
 from mgraph.algorithms.common.traversal import Trace
-from mgraph.algorithms.run_variant import connected
+from mgraph.algorithms.run_variant import with_arcs
 from mgraph.backends.cpu import CpuBackend
 from mgraph.backends.create import make_backend
 from mgraph.cluster.in_process import InProcessCluster
@@ -60,7 +60,7 @@ def search_twice_in_peer_buffers(shard, comm, sources, limit, seed, until=()):
 def search(case, sources, num_ranks, order, limit=None, seed=0, targets=()):
     """Return the shards, and each rank's result and trace, after a comparison with the step variant."""
     shards = build_shards(case, num_ranks, order)
-    starts = connected(shards[0], positions_of(shards)[sources].tolist())
+    starts = with_arcs(shards[0], positions_of(shards)[sources].tolist())
     until = positions_of(shards)[list(targets)].tolist()
     expected = run_on_ranks(search_by_steps, shards, starts, limit, until)
     users = list(dict.fromkeys(sources))
@@ -295,13 +295,13 @@ def search_both(comm, xp, spec, num_roots):
     for root in range(0, shard.info.num_vertices, shard.info.num_vertices // num_roots):
         traces = Trace(backend, comm), Trace(backend, comm)
         ours = bfs_multi_gpu(shard, comm, [root], traces[0])
-        theirs = bfs(shard, comm, connected(shard, ours.sources), traces[1])
+        theirs = bfs(shard, comm, with_arcs(shard, ours.sources), traces[1])
         levels = as_seen(backend.to_host(ours.distances))
         wanted = backend.to_host(theirs.distances)
         equal = np.array_equal(levels, wanted) and bool((ours.predecessors == theirs.predecessors).all())
         target = min(root + 1, shard.partition.num_positions - 1)
         ours = bfs_multi_gpu(shard, comm, [root], Trace(backend, comm), None, [target])
-        theirs = bfs(shard, comm, connected(shard, ours.sources), Trace(backend, comm), None, [target])
+        theirs = bfs(shard, comm, with_arcs(shard, ours.sources), Trace(backend, comm), None, [target])
         levels = as_seen(backend.to_host(ours.distances))
         equal = equal and np.array_equal(levels, backend.to_host(theirs.distances))
         equal = equal and bool((ours.predecessors == theirs.predecessors).all())

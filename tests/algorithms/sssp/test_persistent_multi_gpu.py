@@ -25,7 +25,7 @@ from mgraph.algorithms.bfs.persistent_multi_gpu import bfs_multi_gpu, require_bf
 from mgraph.algorithms.common import dtype_ladder as narrowing
 from mgraph.algorithms.common import multi_gpu_search as multi_gpu_search
 from mgraph.algorithms.common.traversal import Trace
-from mgraph.algorithms.run_variant import connected
+from mgraph.algorithms.run_variant import with_arcs
 from mgraph.algorithms.sssp import persistent_multi_gpu as module
 from mgraph.algorithms.sssp.near_far import sssp
 from mgraph.algorithms.sssp.persistent_multi_gpu import require_sssp_buffers, sssp_multi_gpu
@@ -400,7 +400,7 @@ def search_both(comm, xp, spec, num_roots):
     for k, root in enumerate(range(0, shard.info.num_vertices, shard.info.num_vertices // num_roots)):
         trace = Trace(backend, comm)
         ours = sssp_multi_gpu(shard, comm, [root], trace, dtype)
-        theirs = sssp(shard, comm, connected(shard, ours.sources), Trace(backend, comm), dtype)
+        theirs = sssp(shard, comm, with_arcs(shard, ours.sources), Trace(backend, comm), dtype)
         last = shard.partition.num_positions - 1
         targets = sorted({min(root + step, last) for step in range(1, 2 + k)})
         near = sssp_multi_gpu(shard, comm, [root], Trace(backend, comm), dtype, None, targets).distances
