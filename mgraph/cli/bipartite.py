@@ -8,7 +8,7 @@ import click
 
 from mgraph.api.bipartite import Bipartite, is_bipartite, require_undirected
 from mgraph.api.graph import Graph
-from mgraph.cli.answer import Algorithm, Edges, Options, Show, answer_options, run_algorithm
+from mgraph.cli.algorithm_command import CommandSpec, Input, Options, Show, algorithm_options, run_command
 
 # More vertices of an odd cycle are only in --json.
 SHOWN = 20
@@ -29,19 +29,19 @@ def _describe(found: Bipartite, options: Options) -> tuple[list[str], dict[str, 
     return [f"odd cycle of {len(cycle)}: {' -> '.join(shown)}"], facts
 
 
-def _check_edges(edges: Edges, options: Options) -> None:
+def _check_edges(edges: Input, options: Options) -> None:
     require_undirected(edges.directed)
 
 
-BIPARTITE = Algorithm(_find, _describe, check_edges=_check_edges)
+BIPARTITE_COMMAND = CommandSpec(_find, _describe, check_edges=_check_edges)
 
 
 @click.command()
-@answer_options("the sides")
+@algorithm_options("the sides")
 def bipartite(**options: Any) -> None:
     """Find whether INPUT is bipartite: a file, or a spec such as rmat:20.
 
     Then every vertex has a side, 0 or 1, and every edge connects both; else prints a cycle with an odd number of edges.
     Of the columns of a file only the ends of the edges are read; three or more without names are asked about.
     """
-    run_algorithm(BIPARTITE, options)
+    run_command(BIPARTITE_COMMAND, options)

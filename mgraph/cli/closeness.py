@@ -10,7 +10,7 @@ import click
 from mgraph.api.centrality import closeness as find_closeness
 from mgraph.api.centrality import harmonic as find_harmonic
 from mgraph.api.tables_on_ranks import table_of_vertices
-from mgraph.cli.answer import check_outputs, graph_of, order_option, output_options, refuse_labels
+from mgraph.cli.algorithm_command import check_outputs, graph_of, order_option, output_options, refuse_labels
 from mgraph.cli.options import cluster_options, input_options, json_option, print_json, source_of
 from mgraph.cli.traverse import vertex_of
 from mgraph.errors import UsageError

@@ -10,22 +10,22 @@ import click
 from mgraph.api.checkpoints import checkpoint_folder
 from mgraph.api.components import Components, connected_components
 from mgraph.api.graph import Graph
-from mgraph.cli.answer import Algorithm, Edges, Options, Show, answer_options, run_algorithm
+from mgraph.cli.algorithm_command import CommandSpec, Input, Options, Show, algorithm_options, run_command
 from mgraph.cli.options import checkpoint_option
 from mgraph.formatting import counted
 
 
-def components_algorithm(find: Callable[[Graph, Options], Components], kind: str, **hooks: Any) -> Algorithm:
-    """Return the algorithm that finds components of a kind; `hooks` are further ones of Algorithm."""
+def components_command(find: Callable[[Graph, Options], Components], kind: str, **hooks: Any) -> CommandSpec:
+    """Return the command that finds components of a kind; `hooks` are further ones of CommandSpec."""
 
     def found(g: Graph, options: Options, show: Show) -> Components:
         show(f"{kind} of {g!r}")
         return find(g, options)
 
-    return Algorithm(found, _describe, **hooks)
+    return CommandSpec(found, _describe, **hooks)
 
 
-def _check_edges(edges: Edges, options: Options) -> None:
+def _check_edges(edges: Input, options: Options) -> None:
     checkpoint_folder("components", options["checkpoint"])
 
 
@@ -42,12 +42,12 @@ def _find(g: Graph, options: Options) -> Components:
     return connected_components(g, checkpoint=options["checkpoint"])
 
 
-COMPONENTS = components_algorithm(_find, "components", check_edges=_check_edges)
+COMPONENTS_COMMAND = components_command(_find, "components", check_edges=_check_edges)
 
 
 @click.command()
 @checkpoint_option
-@answer_options("the labels")
+@algorithm_options("the labels")
 def components(**options: Any) -> None:
     """Find the connected components of INPUT: a file, or a spec such as rmat:20.
 
@@ -55,4 +55,4 @@ def components(**options: Any) -> None:
     Of the columns of a file only the ends of the edges are read; three or more without names are asked about. Prints
     the label and size of the largest component.
     """
-    run_algorithm(COMPONENTS, options)
+    run_command(COMPONENTS_COMMAND, options)

@@ -12,7 +12,7 @@ import click
 from mgraph.api.edges import numbered_vertices
 from mgraph.api.graph import Graph, making
 from mgraph.backends.create import make_backend
-from mgraph.cli.answer import refuse_input_as_output
+from mgraph.cli.algorithm_command import refuse_input_as_output
 from mgraph.cli.options import (
     CLUSTER_OPTIONS,
     FILE_OPTIONS,

@@ -9,7 +9,7 @@ import click
 from mgraph.api.core_numbers import CoreNumbers
 from mgraph.api.core_numbers import core_numbers as find_core_numbers
 from mgraph.api.graph import Graph
-from mgraph.cli.answer import Algorithm, Options, Show, answer_options, run_algorithm
+from mgraph.cli.algorithm_command import CommandSpec, Options, Show, algorithm_options, run_command
 from mgraph.formatting import counted
 
 
@@ -25,11 +25,11 @@ def _describe(found: CoreNumbers, options: Options) -> tuple[list[str], dict[str
     return lines, {"degeneracy": found.degeneracy, "main_core_size": size}
 
 
-CORE_NUMBERS = Algorithm(_find, _describe)
+CORE_NUMBERS_COMMAND = CommandSpec(_find, _describe)
 
 
 @click.command("core-numbers")
-@answer_options("the core numbers")
+@algorithm_options("the core numbers")
 def core_numbers(**options: Any) -> None:
     """Find the core number of every vertex of INPUT: a file, or a spec such as rmat:20.
 
@@ -37,4 +37,4 @@ def core_numbers(**options: Any) -> None:
     neighbors in it. In a directed graph arcs out and in count. Of the columns of a file only the ends of the edges are
     read; three or more without names are asked about. Prints the largest core number.
     """
-    run_algorithm(CORE_NUMBERS, options)
+    run_command(CORE_NUMBERS_COMMAND, options)

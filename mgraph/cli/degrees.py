@@ -8,7 +8,7 @@ import click
 
 from mgraph.api.degrees import degrees as count_degrees
 from mgraph.api.tables_on_ranks import table_of_vertices
-from mgraph.cli.answer import check_outputs, graph_of, order_option, output_options, refuse_labels
+from mgraph.cli.algorithm_command import check_outputs, graph_of, order_option, output_options, refuse_labels
 from mgraph.cli.options import cluster_options, input_options, json_option, print_json, source_of
 from mgraph.rank_jobs.degrees import Direction
 

@@ -10,7 +10,7 @@ import click
 
 from mgraph.api.eccentricity import bounded
 from mgraph.api.subgraph import largest_component
-from mgraph.cli.answer import graph_of, order_option
+from mgraph.cli.algorithm_command import graph_of, order_option
 from mgraph.cli.options import cluster_options, input_options, json_option, print_json, source_of
 from mgraph.formatting import counted, readable_seconds
 

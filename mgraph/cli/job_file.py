@@ -14,25 +14,25 @@ from typing import Any
 
 import click
 
-from mgraph.cli.answer import Algorithm, Options, order_option
-from mgraph.cli.components import COMPONENTS, components
-from mgraph.cli.core_numbers import CORE_NUMBERS, core_numbers
-from mgraph.cli.msf import MSF, msf
+from mgraph.cli.algorithm_command import CommandSpec, Options, order_option
+from mgraph.cli.components import COMPONENTS_COMMAND, components
+from mgraph.cli.core_numbers import CORE_NUMBERS_COMMAND, core_numbers
+from mgraph.cli.msf import MSF_COMMAND, msf
 from mgraph.cli.options import BUILD_OPTIONS, cluster_options, input_options, layout_option
-from mgraph.cli.pagerank import PAGERANK, pagerank
+from mgraph.cli.pagerank import PAGERANK_COMMAND, pagerank
 from mgraph.cli.plan import Bytes
-from mgraph.cli.strong_components import STRONG_COMPONENTS, strong_components
-from mgraph.cli.traverse import BFS, SSSP, bfs, sssp
+from mgraph.cli.strong_components import STRONG_COMPONENTS_COMMAND, strong_components
+from mgraph.cli.traverse import BFS_COMMAND, SSSP_COMMAND, bfs, sssp
 from mgraph.errors import InputError, UsageError
 
-ALGORITHMS: dict[str, tuple[click.Command, Algorithm]] = {
-    "bfs": (bfs, BFS),
-    "sssp": (sssp, SSSP),
-    "components": (components, COMPONENTS),
-    "strong-components": (strong_components, STRONG_COMPONENTS),
-    "core-numbers": (core_numbers, CORE_NUMBERS),
-    "msf": (msf, MSF),
-    "pagerank": (pagerank, PAGERANK),
+COMMANDS: dict[str, tuple[click.Command, CommandSpec]] = {
+    "bfs": (bfs, BFS_COMMAND),
+    "sssp": (sssp, SSSP_COMMAND),
+    "components": (components, COMPONENTS_COMMAND),
+    "strong-components": (strong_components, STRONG_COMPONENTS_COMMAND),
+    "core-numbers": (core_numbers, CORE_NUMBERS_COMMAND),
+    "msf": (msf, MSF_COMMAND),
+    "pagerank": (pagerank, PAGERANK_COMMAND),
 }
 # Tables of the whole job -> the parameters that they have, of the command below.
 TABLES = {
@@ -88,11 +88,11 @@ class JobFile:
 
 @dataclass(frozen=True)
 class Run:
-    """One algorithm of a job: its number and table in the file, and its options as of the command."""
+    """One algorithm of a job: its number and table in the file, its command, and the options as of that."""
 
     number: int
     table: dict[str, Any]
-    algorithm: Algorithm
+    spec: CommandSpec
     options: Options
 
     @property
@@ -168,9 +168,9 @@ def _run(file: JobFile, shared: Options, k: int) -> Run:
     place = ("run", k)
     table = file.table["run"][k]
     name = table.get("algorithm")
-    if not isinstance(name, str) or name not in ALGORITHMS:
-        raise file.fault((*place, "algorithm"), f"it must be one of {', '.join(ALGORITHMS)}")
-    command, algorithm = ALGORITHMS[name]
+    if not isinstance(name, str) or name not in COMMANDS:
+        raise file.fault((*place, "algorithm"), f"it must be one of {', '.join(COMMANDS)}")
+    command, spec = COMMANDS[name]
     names = [str(option.name) for option in command.params if option.name not in NOT_OF_RUNS]
     words = _words(file, place, table, {"algorithm": None, **_keys(command, names)})
     with file.at(*place):
@@ -178,7 +178,7 @@ def _run(file: JobFile, shared: Options, k: int) -> Run:
     if "layout" not in own and shared["layout"] != "rows":
         raise file.fault(("graph", "layout"), f"{name} needs rows")
     options = {option: own[option] for option in names} | shared | {"as_json": False, "trace": False}
-    return Run(k, table, algorithm, options)
+    return Run(k, table, spec, options)
 
 
 def _keys(command: click.Command, names: Sequence[str]) -> dict[str, click.Parameter | None]:

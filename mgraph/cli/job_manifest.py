@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import mgraph
-from mgraph.cli.answer import OUTPUTS, Answer
+from mgraph.cli.algorithm_command import OUTPUTS, CommandResult
 from mgraph.cli.doctor import installed_versions
 from mgraph.cli.job_file import Job, Run
 from mgraph.cli.options import plain
@@ -66,17 +66,17 @@ def entry_of(manifest: Manifest, run: Run) -> dict[str, Any] | None:
     return next((entry for entry in manifest["runs"] if entry["parameters"] == plain(run.table)), None)
 
 
-def set_entry(manifest: Manifest, run: Run, answer: Answer | None) -> None:
-    """Set the entry of a run: of its answer, or that its outputs are going to be written."""
+def set_entry(manifest: Manifest, run: Run, found: CommandResult | None) -> None:
+    """Set the entry of a run: of its result, or that its outputs are going to be written."""
     entry: dict[str, Any] = {"parameters": plain(run.table), "outputs": None}
-    if answer is not None:
-        stats = plain(answer.result.stats)
+    if found is not None:
+        stats = plain(found.result.stats)
         stats["supersteps"] = len(stats["supersteps"])
         entry |= {
             "outputs": checksums(run),
-            "summary": answer.summary,
-            **plain(answer.facts),
-            "info": plain(answer.result.graph.info),
+            "summary": found.summary,
+            **plain(found.facts),
+            "info": plain(found.result.graph.info),
             "stats": stats,
             "versions": {"mgraph": mgraph.__version__} | installed_versions(),
         }

@@ -8,7 +8,7 @@ import click
 import numpy as np
 
 from mgraph.api.neighborhood import k_hop as find_neighborhood
-from mgraph.cli.answer import graph_of, order_option
+from mgraph.cli.algorithm_command import graph_of, order_option
 from mgraph.cli.options import (
     WholeNumber,
     cluster_options,

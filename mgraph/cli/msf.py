@@ -11,8 +11,8 @@ from mgraph.api.components import Components
 from mgraph.api.graph import Graph
 from mgraph.api.linkage import require_cut
 from mgraph.api.spanning_forest import Forest, minimum_spanning_forest, require_spannable
-from mgraph.cli.answer import Algorithm, Edges, Options, Show, answer_options, run_algorithm
-from mgraph.cli.components import COMPONENTS
+from mgraph.cli.algorithm_command import CommandSpec, Input, Options, Show, algorithm_options, run_command
+from mgraph.cli.components import COMPONENTS_COMMAND
 from mgraph.cli.options import checkpoint_option
 from mgraph.edges import has_weights
 
@@ -28,20 +28,20 @@ def _find(g: Graph, options: Options, show: Show) -> Forest | Components:
 
 def _describe(found: Forest | Components, options: Options) -> tuple[list[str], dict[str, Any]]:
     if isinstance(found, Components):
-        lines, facts = COMPONENTS.describe(found, options)
+        lines, facts = COMPONENTS_COMMAND.describe(found, options)
         return lines, {"maximum": options["maximum"], "cut": options["cut"]} | facts
     sizes = {name: getattr(found, name) for name in ("total_weight", "num_edges", "num_trees")}
     return [], {"maximum": options["maximum"]} | sizes
 
 
-def _check_edges(edges: Edges, options: Options) -> None:
+def _check_edges(edges: Input, options: Options) -> None:
     require_spannable(edges.directed, has_weights(edges))
     checkpoint_folder("spanning_forest", options["checkpoint"])
     if options["cut"] is not None:
         require_cut(options["cut"])
 
 
-MSF = Algorithm(_find, _describe, reads_weights=True, check_edges=_check_edges)
+MSF_COMMAND = CommandSpec(_find, _describe, reads_weights=True, check_edges=_check_edges)
 
 
 @click.command()
@@ -53,7 +53,7 @@ MSF = Algorithm(_find, _describe, reads_weights=True, check_edges=_check_edges)
     metavar="WEIGHT",
     help="Find the components that edges of at most this weight connect (of at least, with --maximum).",
 )
-@answer_options("the edges, or with --cut the labels")
+@algorithm_options("the edges, or with --cut the labels")
 def msf(**options: Any) -> None:
     """Find a minimum spanning forest of INPUT, a file or spec (rmat:20)."""
-    run_algorithm(MSF, options)
+    run_command(MSF_COMMAND, options)

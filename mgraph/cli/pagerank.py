@@ -9,7 +9,7 @@ import click
 from mgraph.api.graph import Graph
 from mgraph.api.pagerank import PageRank, as_damping, as_number
 from mgraph.api.pagerank import pagerank as find_scores
-from mgraph.cli.answer import Algorithm, Edges, Options, Show, answer_options, run_algorithm
+from mgraph.cli.algorithm_command import CommandSpec, Input, Options, Show, algorithm_options, run_command
 from mgraph.cli.options import WholeNumber, layout_option
 from mgraph.cli.traverse import vertex_of
 from mgraph.errors import UsageError
@@ -50,13 +50,13 @@ def _describe(found: PageRank, options: Options) -> tuple[list[str], dict[str, A
     return [f"highest: {highest['vertex']}, {highest['score']:.6g}"], facts
 
 
-def _check_edges(edges: Edges, options: Options) -> None:
+def _check_edges(edges: Input, options: Options) -> None:
     as_damping(options["damping"])
     if options["check"] and options["layout"] == "compact":
         raise UsageError("--validate needs rows: use --layout rows")
 
 
-PAGERANK = Algorithm(_find, _describe, reads_weights=True, check_edges=_check_edges)
+PAGERANK_COMMAND = CommandSpec(_find, _describe, reads_weights=True, check_edges=_check_edges)
 
 
 @click.command()
@@ -76,11 +76,11 @@ PAGERANK = Algorithm(_find, _describe, reads_weights=True, check_edges=_check_ed
     help="Begin anew at this vertex, not at any one. May be repeated.",
 )
 @layout_option
-@answer_options("the scores")
+@algorithm_options("the scores")
 def pagerank(**options: Any) -> None:
     """Find the PageRank of every vertex of INPUT: a file, or a spec such as rmat:20.
 
     A vertex's score goes along its arcs in proportion to their weights; --weight none ignores those of a file. Prints
     the highest score.
     """
-    run_algorithm(PAGERANK, options)
+    run_command(PAGERANK_COMMAND, options)

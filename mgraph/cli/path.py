@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from mgraph.api.paths import shortest_path
-from mgraph.cli.answer import graph_of, order_option
+from mgraph.cli.algorithm_command import graph_of, order_option
 from mgraph.cli.options import (
     cluster_options,
     json_option,

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import click
 
-from mgraph.cli.answer import (
-    Edges,
-    answer_on,
+from mgraph.cli.algorithm_command import (
+    Input,
+    check_options,
     check_outputs,
-    check_step,
     graph_of,
-    print_answer,
+    print_result,
     refuse_same_outputs,
-    write_answer,
+    run_on,
+    write_result,
 )
 from mgraph.cli.job_file import Job, Run, read_job
 from mgraph.cli.job_manifest import (
@@ -86,47 +86,47 @@ def _manifest_of(job: Job) -> Manifest:
     return manifest | {"runs": [entry for entry in kept if entry is not None]}
 
 
-def _checked(job: Job, missing: list[Run]) -> Edges:
+def _checked(job: Job, missing: list[Run]) -> Input:
     """Return the edges of a job; refuse what can be refused before work starts."""
     for run in missing:
         with job.file.at(*run.place):
             check_outputs(run.options)
     with job.file.at("graph"), job.context:
-        reads_weights = any(run.algorithm.reads_weights for run in missing)
+        reads_weights = any(run.spec.reads_weights for run in missing)
         edges = source_of(job.options["input"], job.options, ends_only=not reads_weights)
     for run in missing:
         with job.file.at(*run.place):
-            check_step(run.algorithm, edges, run.options)
+            check_options(run.spec, edges, run.options)
     made = _plan_of(job, edges) if job.options["memory"] else None
     if made is not None and not made.fits:
         raise WouldNotFit(made.advice())
     return edges
 
 
-def _run_all(job: Job, edges: Edges, missing: list[Run], manifest: Manifest, *, as_json: bool) -> None:
-    """Build the graph, and answer, write and record every run that is missing."""
+def _run_all(job: Job, edges: Input, missing: list[Run], manifest: Manifest, *, as_json: bool) -> None:
+    """Build the graph, and run, write and record every run that is missing."""
 
     def check(cluster: Cluster) -> None:
         for run in missing:
             with job.file.at(*run.place):
-                run.algorithm.check_cluster(cluster, run.options)
+                run.spec.check_cluster(cluster, run.options)
 
     options = job.options | {"as_json": as_json}
     with graph_of(edges, options, options["layout"], check) as (g, show):
         for run in missing:
             with job.file.at(*run.place):
-                answer = answer_on(g, run.algorithm, run.options, show)
-            with answer.result:
+                found = run_on(g, run.spec, run.options, show)
+            with found.result:
                 set_entry(manifest, run, None)
                 write_manifest(job.manifest, manifest)
-                write_answer(answer, run.options, show)
-                set_entry(manifest, run, answer)
+                write_result(found, run.options, show)
+                set_entry(manifest, run, found)
                 write_manifest(job.manifest, manifest)
                 if not as_json:
-                    print_answer(answer, run.options)
+                    print_result(found, run.options)
 
 
-def _plan_of(job: Job, edges: Edges) -> GraphPlan | None:
+def _plan_of(job: Job, edges: Input) -> GraphPlan | None:
     """Return the memory plan; None where the job does not say what its ranks are."""
     options = job.options
     backend, ranks, memory = (options[name] for name in ("backend", "num_ranks", "memory"))
@@ -140,7 +140,7 @@ def _plan_of(job: Job, edges: Edges) -> GraphPlan | None:
     return None
 
 
-def _print_plan(job: Job, edges: Edges | None, missing: list[Run], *, as_json: bool) -> None:
+def _print_plan(job: Job, edges: Input | None, missing: list[Run], *, as_json: bool) -> None:
     """Print what a job would do: the memory plan, the runs that are missing, and their outputs."""
     made = None if edges is None else _plan_of(job, edges)
     runs = [{"run": dict(run.table), "outputs": outputs_of(run), "missing": run in missing} for run in job.runs]

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from mgraph.api.subgraph import largest_component
-from mgraph.cli.answer import graph_of, order_option
+from mgraph.cli.algorithm_command import graph_of, order_option
 from mgraph.cli.options import (
     cluster_options,
     input_options,

@@ -7,14 +7,14 @@ from typing import Any
 import click
 
 from mgraph.api.strong_components import strongly_connected_components
-from mgraph.cli.answer import answer_options, run_algorithm
-from mgraph.cli.components import components_algorithm
+from mgraph.cli.algorithm_command import algorithm_options, run_command
+from mgraph.cli.components import components_command
 
-STRONG_COMPONENTS = components_algorithm(lambda g, _: strongly_connected_components(g), "strong components")
+STRONG_COMPONENTS_COMMAND = components_command(lambda g, _: strongly_connected_components(g), "strong components")
 
 
 @click.command("strong-components")
-@answer_options("the labels")
+@algorithm_options("the labels")
 def strong_components(**options: Any) -> None:
     """Find the strongly connected components of INPUT: a file, or a spec such as rmat:20.
 
@@ -22,4 +22,4 @@ def strong_components(**options: Any) -> None:
     arcs. In an undirected graph these are the connected components. Of the columns of a file only the ends of the edges
     are read; three or more without names are asked about. Prints the label and size of the largest component.
     """
-    run_algorithm(STRONG_COMPONENTS, options)
+    run_command(STRONG_COMPONENTS_COMMAND, options)

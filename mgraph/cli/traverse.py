@@ -16,7 +16,7 @@ from mgraph.api.traversal import PATHS_NEED_WEIGHTS, refuse_method
 from mgraph.api.traversal import bfs as run_bfs
 from mgraph.api.traversal import sssp as run_sssp
 from mgraph.api.traversal_results import Traversed
-from mgraph.cli.answer import Algorithm, Edges, Options, Show, answer_options, run_algorithm
+from mgraph.cli.algorithm_command import CommandSpec, Input, Options, Show, algorithm_options, run_command
 from mgraph.cli.options import Command, WholeNumber, checkpoint_option, combined, layout_option, search_input_options
 from mgraph.cluster.base import Cluster
 from mgraph.edges import EdgeSizes, EdgeTable, has_weights, is_table
@@ -68,7 +68,7 @@ def _search_options(algorithm: str) -> Callable[[Command], Command]:
         checkpoint_option,
         click.option("--path-to", metavar="VERTEX", help="Print the path to this vertex."),
         click.option("--plot", metavar="FILE", help="Draw frontier and time by superstep, to .png, .svg or .pdf."),
-        answer_options("all columns", search_input_options),
+        algorithm_options("all columns", search_input_options),
     )
 
 
@@ -81,7 +81,7 @@ def bfs(**options: Any) -> None:
     INPUT is a file, or a spec such as rmat:20. Of the columns of a file only the ends of the edges are read; three or
     more without names are asked about.
     """
-    run_algorithm(BFS, options)
+    run_command(BFS_COMMAND, options)
 
 
 @click.command()
@@ -92,7 +92,7 @@ def sssp(**options: Any) -> None:
 
     INPUT is a file, or a spec such as rmat:20.
     """
-    run_algorithm(SSSP, options)
+    run_command(SSSP_COMMAND, options)
 
 
 def check_ends(edges: EdgeSizes | EdgeTable, sources: tuple[str, ...], target: str | None, weighted: bool) -> None:
@@ -137,8 +137,8 @@ def vertex_of(labels: str, text: str) -> int | str:
         return text  # which is refused there
 
 
-def _traversal(search: Callable[..., Traversed], limit: str, *, reads_weights: bool) -> Algorithm:
-    """Return the algorithm of a search; `limit` is the option that ends it early."""
+def _command_of(search: Callable[..., Traversed], limit: str, *, reads_weights: bool) -> CommandSpec:
+    """Return the command of a search; `limit` is the option that ends it early."""
     algorithm = search.__name__
 
     def find(built: Graph, options: Options, show: Show) -> Traversed:
@@ -148,7 +148,7 @@ def _traversal(search: Callable[..., Traversed], limit: str, *, reads_weights: b
         how = {"method": options["method"], "checkpoint": options["checkpoint"]}
         return search(g, sources_of(g, options["source"]), **how, **limited)
 
-    def check_edges(edges: Edges, options: Options) -> None:
+    def check_edges(edges: Input, options: Options) -> None:
         check_ends(edges, options["source"], options["path_to"], weighted=reads_weights)
         method = options["method"]
         checkpoint_folder(algorithm, options["checkpoint"], method)
@@ -160,7 +160,7 @@ def _traversal(search: Callable[..., Traversed], limit: str, *, reads_weights: b
     def check_cluster(cluster: Cluster, options: Options) -> None:
         refuse_method(cluster, algorithm, options["method"])
 
-    return Algorithm(find, _describe, reads_weights, check_edges, check_cluster)
+    return CommandSpec(find, _describe, reads_weights, check_edges, check_cluster)
 
 
 def _describe(found: Traversed, options: Options) -> tuple[list[str], dict[str, Any]]:
@@ -171,5 +171,5 @@ def _describe(found: Traversed, options: Options) -> tuple[list[str], dict[str, 
     return lines, {"sources": found.sources, "path": path}
 
 
-BFS = _traversal(run_bfs, "depth_limit", reads_weights=False)
-SSSP = _traversal(run_sssp, "cutoff", reads_weights=True)
+BFS_COMMAND = _command_of(run_bfs, "depth_limit", reads_weights=False)
+SSSP_COMMAND = _command_of(run_sssp, "cutoff", reads_weights=True)

@@ -308,7 +308,7 @@ def test_graph_is_built_compact_if_searches_would_not_fit_beside_rows(num_ranks,
 
 
 def test_command_line_refuses_a_method_before_the_build(monkeypatch):
-    monkeypatch.setattr("mgraph.cli.answer.Graph", None)
+    monkeypatch.setattr("mgraph.cli.algorithm_command.Graph", None)
     for command in ("bfs", "sssp"):
         arguments = [command, "rmat:6", "-s", "0", "--backend", "cpu", "--method", "persistent"]
         result = CliRunner().invoke(main, arguments, prog_name="mgraph")

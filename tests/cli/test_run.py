@@ -91,14 +91,14 @@ def test_changed_input_is_said_and_nothing_is_replaced(folder):
 
 @pytest.mark.parametrize("is_written", [False, True])
 def test_run_that_ended_while_it_wrote_is_repeated(folder, monkeypatch, is_written):
-    write = run_module.write_answer
+    write = run_module.write_result
 
-    def killed(answer, options, show):
+    def killed(found, options, show):
         if is_written:
-            write(answer, options, show)
+            write(found, options, show)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(run_module, "write_answer", killed)
+    monkeypatch.setattr(run_module, "write_result", killed)
     run("run", "job.toml", code=130)
     assert ("paths.csv" in names()) == is_written
     monkeypatch.undo()
@@ -108,14 +108,14 @@ def test_run_that_ended_while_it_wrote_is_repeated(folder, monkeypatch, is_writt
 
 def test_interrupted_overwrite_keeps_what_it_has_not_replaced(folder, monkeypatch):
     run("run", "job.toml")
-    find = run_module.answer_on
+    find = run_module.run_on
 
-    def interrupted(g, algorithm, options, show):
+    def interrupted(g, spec, options, show):
         if options["output"] == "groups/":
             raise KeyboardInterrupt
-        return find(g, algorithm, options, show)
+        return find(g, spec, options, show)
 
-    monkeypatch.setattr(run_module, "answer_on", interrupted)
+    monkeypatch.setattr(run_module, "run_on", interrupted)
     run("run", "job.toml", "--overwrite", code=130)
     assert "is done" in run("run", "job.toml").stdout
 

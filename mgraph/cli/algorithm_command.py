@@ -38,7 +38,7 @@ from mgraph.store.manifest import StoredGraph
 ENDINGS = ", ".join(TABLE_WRITERS)
 
 Options = dict[str, Any]
-Edges = EdgeSource | EdgeTable | StoredGraph
+Input = EdgeSource | EdgeTable | StoredGraph
 Show = Callable[[str], None]
 # Options that name files to write -> what refuses, before any work, a file that could not be written.
 OUTPUTS: dict[str, Callable[..., None]] = {
@@ -49,7 +49,7 @@ OUTPUTS: dict[str, Callable[..., None]] = {
 
 
 @dataclass(frozen=True)
-class Algorithm:
+class CommandSpec:
     """What a command does with a graph, and what it refuses before there is one.
 
     Attributes
@@ -68,12 +68,12 @@ class Algorithm:
     find: Callable[[Graph, Options, Show], Result]
     describe: Callable[[Any, Options], tuple[list[str], dict[str, Any]]]
     reads_weights: bool = False
-    check_edges: Callable[[Edges, Options], None] = lambda edges, options: None
+    check_edges: Callable[[Input, Options], None] = lambda edges, options: None
     check_cluster: Callable[[Cluster, Options], None] = lambda cluster, options: None
 
 
 @dataclass(frozen=True)
-class Answer:
+class CommandResult:
     """A result that is computed, and validated if requested: its summary, and what `describe` returned."""
 
     result: Result
@@ -105,7 +105,7 @@ def output_options(written: str) -> Callable[[Command], Command]:
     )
 
 
-def answer_options(
+def algorithm_options(
     written: str, of_input: Callable[[Command], Command] = input_options
 ) -> Callable[[Command], Command]:
     """Add the options of an algorithm command; `written` names the columns that --output writes."""
@@ -125,19 +125,19 @@ def answer_options(
     )
 
 
-def run_algorithm(algorithm: Algorithm, options: Options) -> None:
-    """Build the graph of a command, answer on it, write and print."""
+def run_command(spec: CommandSpec, options: Options) -> None:
+    """Build the graph of a command, run it, write and print."""
     check_outputs(options)
-    edges = source_of(options["input"], options, ends_only=not algorithm.reads_weights)
-    check_step(algorithm, edges, options)
+    edges = source_of(options["input"], options, ends_only=not spec.reads_weights)
+    check_options(spec, edges, options)
 
     def check(cluster: Cluster) -> None:
-        algorithm.check_cluster(cluster, options)
+        spec.check_cluster(cluster, options)
 
     with graph_of(edges, options, options.get("layout", "rows"), check) as (g, show):
-        answer = answer_on(g, algorithm, options, show)
-        write_answer(answer, options, show)
-    print_answer(answer, options)
+        found = run_on(g, spec, options, show)
+        write_result(found, options, show)
+    print_result(found, options)
 
 
 def check_outputs(options: Options) -> None:
@@ -162,21 +162,21 @@ def refuse_input_as_output(source: str, output: str) -> None:
         raise UsageError(f"{output} is the input, which would be replaced: give another file")
 
 
-def refuse_labels(edges: Edges, options: Options) -> None:
+def refuse_labels(edges: Input, options: Options) -> None:
     """Refuse an output of numbers for vertices that are strings."""
     if options["output"] is not None and are_strings(edges):
         require_holds_strings(options["output"])
 
 
-def check_step(algorithm: Algorithm, edges: Edges, options: Options) -> None:
+def check_options(spec: CommandSpec, edges: Input, options: Options) -> None:
     """Refuse what cannot be done with these edges, before the graph is built."""
     refuse_labels(edges, options)
-    algorithm.check_edges(edges, options)
+    spec.check_edges(edges, options)
 
 
 @contextmanager
 def graph_of(
-    edges: Edges,
+    edges: Input,
     options: Options,
     layout: Layout = "rows",
     check: Callable[[Cluster], None] = lambda cluster: None,
@@ -192,19 +192,19 @@ def graph_of(
         yield Graph.from_source(edges, cluster=cluster, order=options["order"], layout=layout), show
 
 
-def answer_on(g: Graph, algorithm: Algorithm, options: Options, show: Show) -> Answer:
+def run_on(g: Graph, spec: CommandSpec, options: Options, show: Show) -> CommandResult:
     """Compute a result on a graph, and validate it if requested."""
-    result = algorithm.find(g, options, show)
+    result = spec.find(g, options, show)
     if options["check"]:
         show("validating")
         validate(result)
-    lines, facts = algorithm.describe(result, options)
-    return Answer(result, repr(result) + (", validated" if options["check"] else ""), lines, facts)
+    lines, facts = spec.describe(result, options)
+    return CommandResult(result, repr(result) + (", validated" if options["check"] else ""), lines, facts)
 
 
-def write_answer(answer: Answer, options: Options, show: Show) -> None:
+def write_result(found: CommandResult, options: Options, show: Show) -> None:
     """Write a result to the outputs that are requested."""
-    result = answer.result
+    result = found.result
     overwrite = options["overwrite"]
     if options["output"] is not None:
         show(f"writing {options['output']}")
@@ -219,15 +219,15 @@ def write_answer(answer: Answer, options: Options, show: Show) -> None:
             temporary.write_text(json_text(result.stats.to_chrome_trace()))
 
 
-def print_answer(answer: Answer, options: Options) -> None:
+def print_result(found: CommandResult, options: Options) -> None:
     """Print a result: one JSON object, or its summary and lines."""
-    result = answer.result
+    result = found.result
     if options["as_json"]:
         about = {"graph": result.graph.name, "info": result.graph.info, "output": options["output"]}
         costs = {"seconds": result.stats.total_s, "stats": result.stats, "validated": options["check"]}
-        print_json(about | answer.facts | costs)
+        print_json(about | found.facts | costs)
         return
-    for line in (answer.summary, *answer.lines):
+    for line in (found.summary, *found.lines):
         click.echo(line)
     if options["trace"]:
         print_trace(result.stats)
