@@ -201,16 +201,16 @@ struct PersistentBfs : BfsSteps {
   }
 };
 
-// Find levels and parents from the sources in `host`.
+// Find levels and parents from the sources in `control`.
 extern "C" __global__ void __launch_bounds__(BLOCK)
     search_levels(i64 lo, i64 hi, const u32* abort, const i64* indptr, const vertex_t* targets,
                   const i64* in_indptr, const vertex_t* in_targets, const vertex_t* first_neighbors,
                   dist_t* levels, vertex_t* parents, u32* work, i64* packed, i64* arrived,
-                  i64* host) {
+                  i64* control) {
   __shared__ BfsShared block;
   if (threadIdx.x < 3) block.sums[threadIdx.x] = 0;
   // The load from host memory overlaps clearing the states.
-  i64 loaded = threadIdx.x < REPORT_AT ? host[threadIdx.x] : 0;
+  i64 loaded = threadIdx.x < REPORT_AT ? control[threadIdx.x] : 0;
   PersistentBfs search;
   search.started = clock_ns();
   search.n = hi;
@@ -225,7 +225,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
   search.work = work;
   search.packed = packed;
   search.arrived = arrived;
-  search.host = host;
+  search.control = control;
   search.block = &block;
   search.clear_parents();
   if (threadIdx.x < REPORT_AT) block.parameters[threadIdx.x] = loaded;

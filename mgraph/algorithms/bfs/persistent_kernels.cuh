@@ -80,7 +80,7 @@ struct BfsState : Work<BfsState> {
   u32* work;
   i64* packed;
   i64* arrived;
-  i64* host;  // the control block, in host memory
+  i64* control;  // the control block, in host memory
   BfsShared* block;
 
   u32 phase = 0;
@@ -204,11 +204,9 @@ struct BfsState : Work<BfsState> {
     i64 sources = parameter(NUM_SOURCES);
     for (i64 group = warp_index() << 5; group < sources; group += warp_count() << 5) {
       bool valid = group + lane_index() < sources;
-      vertex_t v =
-          valid
-              ? (vertex_t)
-                    host[RECORDS_AT + parameter(TRACE_RECORDS) * TRACE_WORDS + group + lane_index()]
-              : 0;
+      vertex_t v = valid ? (vertex_t)control[RECORDS_AT + parameter(TRACE_RECORDS) * TRACE_WORDS +
+                                             group + lane_index()]
+                         : 0;
       if (valid) {
         set_bit(other_visited(), v);
         levels[v] = 0;
@@ -240,7 +238,7 @@ struct BfsState : Work<BfsState> {
   // Whether all targets have a level, after a level: no thread writes visited() in the next one.
   template <class IsSettled> __device__ bool are_targets_settled(IsSettled is_settled) {
     const i64* listed =
-        host + RECORDS_AT + parameter(TRACE_RECORDS) * TRACE_WORDS + parameter(NUM_SOURCES);
+        control + RECORDS_AT + parameter(TRACE_RECORDS) * TRACE_WORDS + parameter(NUM_SOURCES);
     return are_settled(&block->parameters[TARGET], listed, parameter(NUM_TARGETS), is_settled);
   }
   __device__ bool are_targets_visited() {
@@ -311,7 +309,7 @@ struct BfsState : Work<BfsState> {
   __device__ bool is_reporter() { return blockIdx.x == gridDim.x - 1; }
   // Write report and trace to host memory, by all threads of the last block.
   __device__ void report_to_host() {
-    i64* report = host + REPORT_AT;
+    i64* report = control + REPORT_AT;
     if (threadIdx.x == blockDim.x - 1) {
       report[NUM_RECORDS] = block->sums[0] = num_records;
       report[REACHED] = reached;

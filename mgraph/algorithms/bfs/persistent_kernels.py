@@ -66,9 +66,22 @@ def work_words(num_positions: int, capacity: int, itemsize: int, trace_records: 
 
 @persistent(block=640, vertex_t="targets", dist_t="levels")
 def search_levels(
-    lo, hi, abort, indptr, targets, in_indptr, in_targets, first_neighbors, levels, parents, work, packed, arrived, host
+    lo,
+    hi,
+    abort,
+    indptr,
+    targets,
+    in_indptr,
+    in_targets,
+    first_neighbors,
+    levels,
+    parents,
+    work,
+    packed,
+    arrived,
+    control,
 ) -> None:
-    """Find levels and parents of vertices 0 .. hi from the sources in `host`.
+    """Find levels and parents of vertices 0 .. hi from the sources in `control`.
 
     `first_neighbors` are those of the in-rows (first_targets in shard/rows_kernels.py). `levels`, `parents` and
     `work` need not be initialized. With `packed`, a word per vertex, narrow frontiers are expanded in chunks: each

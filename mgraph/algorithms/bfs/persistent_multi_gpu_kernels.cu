@@ -292,9 +292,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     search_ranks(i64 lo, i64 hi, const u32* abort, const i64* peer_buffers, const u8* buffer,
                  const id_t* positions, const i64* indptr, const vertex_t* targets,
                  const i64* in_indptr, const vertex_t* in_targets, const vertex_t* first_neighbors,
-                 dist_t* levels, vertex_t* parents, i64* host) {
+                 dist_t* levels, vertex_t* parents, i64* control) {
   __shared__ MultiGpuShared block;
-  if (threadIdx.x < REPORT_AT) block.parameters[threadIdx.x] = host[threadIdx.x];
+  if (threadIdx.x < REPORT_AT) block.parameters[threadIdx.x] = control[threadIdx.x];
   MultiGpuBfs search = {{{{},
                           &block,
                           Ranks(&block.ranks, peer_buffers, buffer, abort),
@@ -306,9 +306,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
                           levels,
                           parents}}};
   Sources sources = {block.parameters[NUM_SOURCES], block.sources,
-                     host + RECORDS_AT + block.parameters[TRACE_RECORDS] * TRACE_WORDS,
+                     control + RECORDS_AT + block.parameters[TRACE_RECORDS] * TRACE_WORDS,
                      block.parameters[FOUND] != 0};
   if (sources.find(search.ranks, positions, block.parameters[FIRST_USER],
-                   block.parameters[NUM_USERS], host + FOUND))
-    search.run(sources, host + REPORT_AT);
+                   block.parameters[NUM_USERS], control + FOUND))
+    search.run(sources, control + REPORT_AT);
 }

@@ -59,7 +59,7 @@ def search_ranks(
     first_neighbors,
     levels,
     parents,
-    host,
+    control,
 ) -> None:
     """Find levels and parents of owned vertices; lo .. hi decides the number of blocks.
 

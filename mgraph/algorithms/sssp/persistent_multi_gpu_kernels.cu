@@ -214,9 +214,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     find_distances_on_ranks(i64 lo, i64 hi, const u32* abort, const i64* peer_buffers,
                             const u8* buffer, const id_t* positions, const i64* indptr,
                             const vertex_t* targets, const weight_t* weights, double scale,
-                            dist_t* dist, u32* work, i64* host) {
+                            dist_t* dist, u32* work, i64* control) {
   __shared__ MultiGpuBlock block;
-  if (threadIdx.x < NUM_PARAMETERS) block.parameters[threadIdx.x] = host[threadIdx.x];
+  if (threadIdx.x < NUM_PARAMETERS) block.parameters[threadIdx.x] = control[threadIdx.x];
   if (threadIdx.x == 0) block.lowest = top_of<dist_t>::value();
   Ranks ranks(&block.ranks, peer_buffers, buffer, abort);
   const dist_t *cutoff = (const dist_t*)&block.parameters[CUTOFF],
@@ -225,9 +225,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
       {{{{}, &block, ranks, indptr, targets, weights, work, scale, *cutoff}}}, dist, *delta};
   Sources sources = {
       block.parameters[NUM_SOURCES], block.sources,
-      host + NUM_PARAMETERS + NUM_REPORTS + block.parameters[TRACE_RECORDS] * TRACE_WORDS,
+      control + NUM_PARAMETERS + NUM_REPORTS + block.parameters[TRACE_RECORDS] * TRACE_WORDS,
       block.parameters[FOUND] != 0};
   if (sources.find(search.ranks, positions, block.parameters[FIRST_USER],
-                   block.parameters[NUM_USERS], host + FOUND))
-    search.run(sources, host + NUM_PARAMETERS);
+                   block.parameters[NUM_USERS], control + FOUND))
+    search.run(sources, control + NUM_PARAMETERS);
 }

@@ -45,7 +45,7 @@ MAX_ROWS = MAX_QUEUED
 
 @persistent(block=768, vertex_t="targets", weight_t="weights", dist_t="dist", id_t="positions")
 def find_distances_on_ranks(
-    lo, hi, abort, peer_buffers, buffer, positions, indptr, targets, weights, scale, dist, work, host
+    lo, hi, abort, peer_buffers, buffer, positions, indptr, targets, weights, scale, dist, work, control
 ) -> None:
     """Find distances of the owned vertices; lo .. hi decides the number of thread blocks.
 
