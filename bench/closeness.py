@@ -31,7 +31,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scale", type=int, default=16, help="of the RMAT graph")
     parser.add_argument("--road", nargs="*", default=[], help="road maps")
-    parser.add_argument("--vertices", type=int, default=64, help="so many random vertices")
+    parser.add_argument("--vertices", type=int, default=64, help="number of random vertices")
     given = parser.parse_args()
     print("| graph | lengths | mgraph ms | SciPy ms | igraph ms |\n| --- | --- | --- | --- | --- |")
     with mg.connect(num_ranks=1, backend="cpu") as cluster:

@@ -36,7 +36,7 @@ from mgraph.edges import EdgeSource
 
 GRAPHS = ("rmat20", "rmat22", "rmat24", "rmat26", "rmat28")
 SAMPLE_S = 0.05
-# Searches of one call, one after the other: as many as have results of so many bytes together. The more, the shorter
+# Searches of one call, one after the other: as many as have results of this many bytes in all. The more, the shorter
 # are the pauses between them.
 BATCH_BYTES = 4 << 30
 RESULT_BYTES = 24

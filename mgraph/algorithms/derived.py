@@ -1,4 +1,4 @@
-"""What variants need beside the rows: structures made of a shard once for a graph, and known on every rank alike.
+"""What variants need in addition to the rows: structures made of a shard once for a graph, alike on every rank.
 
 `make` of a need is collective. Where memory runs out on one rank it returns False on all of them, for those structures
 without which another variant can run. Peer buffers are in the files of the loops that use them: their size depends on

@@ -246,7 +246,7 @@ class Variant:
     wants
         Structures that make it faster, made where a rank has room for them.
     bytes
-        What it allocates beside the graph and these structures, on the fullest rank.
+        What it allocates in addition to the graph and these structures, on the fullest rank.
     loop
         A traversal's: loop(shard, comm, sources, trace, limit), with the dtype before the limit for sssp. It
         returns None where it has found out that another variant now applies.

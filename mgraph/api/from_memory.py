@@ -93,7 +93,7 @@ def from_edges(
         table = edges_table(sources, targets, weights, how=how)
     elif targets is not None or weights is not None:
         raise UsageError(
-            "source, destination, edge_attr and weight are columns of one table: give no targets and weights beside it"
+            "source, destination, edge_attr and weight are columns of one table: give no targets and weights with it"
         )
     elif edge_attr is not None and weight is not None:
         raise UsageError("edge_attr and weight are the same column: give one of them")

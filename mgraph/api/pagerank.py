@@ -125,7 +125,7 @@ def pagerank(
         raise NotConverged(
             f"pagerank has not converged in {counted(found.iterations, 'iteration')}: the last changed all scores by "
             f"{found.change:.3g}, and the tolerance allows {allowed / ONE:.3g}; "
-            "give more iterations or a greater tolerance, or None for exactly so many iterations"
+            "give more iterations or a greater tolerance, or None for exactly this many iterations"
         )
     return found
 

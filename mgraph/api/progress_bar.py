@@ -1,7 +1,7 @@
 """Draw a bar on a terminal or in a notebook for what lasts over a second: its phase, per cent, rate and time left.
 
-One thread beside the callers draws, and sleeps while there is no call; a call costs some microseconds more. It reads
-what rank 0 writes down: the ranks have equal shares, and nothing waits for the bar.
+One thread other than the callers draws, and sleeps while there is no call; a call costs some microseconds more. It
+reads what rank 0 writes down: the ranks have equal shares, and nothing waits for the bar.
 """
 
 from __future__ import annotations

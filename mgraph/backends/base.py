@@ -29,9 +29,9 @@ class Limits:
 
     chunk_edges: int  # most input edges read at once
     batch_arcs: int  # most arcs sorted at once
-    sort_scratch_bytes: int  # scratch of a sort for each key of 8 bytes, beside input and output
+    sort_scratch_bytes: int  # scratch of a sort for each key of 8 bytes, in addition to input and output
     mask_scratch_bytes: int  # scratch of selecting elements by a mask, for each element of the input
-    tried_bytes: int = 1 << 20  # allocated beside a graph without checking that they are free
+    tried_bytes: int = 1 << 20  # allocated in addition to a graph without checking that they are free
     buckets_rows: bool = False  # whether arcs are put into row buckets while rows are built
     has_persistent_kernels: bool = False  # whether a search on one rank can be one persistent kernel
 
@@ -174,7 +174,7 @@ class Backend(ABC):
 
 
 class PersistentBackend(Backend):
-    """A backend for persistent kernels: all blocks of a launch run at once, perhaps beside kernels of other ranks.
+    """A backend for persistent kernels: all blocks of a launch run at once, perhaps while other ranks' kernels run.
 
     Attributes
     ----------
@@ -188,7 +188,7 @@ class PersistentBackend(Backend):
     arrived: Array
     rates: Rates | None = None  # memory rates of the device, once mgraph/backends/rates_file.py has found them
     competes_with_host = True  # whether the CPU cores may take over a search where they are faster
-    own_limit: OwnLimit | None = None  # of this process's host memory, beside those of the host and the process
+    own_limit: OwnLimit | None = None  # of this process's host memory, in addition to those of the host and the process
     borrows_threads = True
 
     @abstractmethod

@@ -65,7 +65,7 @@ class CpuBackend(Backend):
         self._run(function, 0, num_items, args, SERIAL_ITEMS * light)
 
     def _run(self, function: Callable[..., object], lo: int, hi: int, args: Sequence[Any], least: int) -> None:
-        """Share work items lo..hi among the threads if there are at least so many."""
+        """Share work items lo..hi among the threads if there are at least this many."""
         if self.threads == 1 or hi - lo < least:
             function(lo, hi, *args)
             return

@@ -18,7 +18,7 @@ def make_backend(
     sharers, sharers_of_process
         Ranks on this host, and in this process: by default all of those on the host.
     own_limit
-        A limit of this process's memory beside those of the host and of the process itself (ulimit).
+        A limit of this process's memory in addition to those of the host and of the process itself (ulimit).
     """
     if name == "cpu":
         require_room_for_kernels()

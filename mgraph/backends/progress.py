@@ -23,7 +23,7 @@ class Phase:
     total
         How many steps it has, 0 if that is unknown.
     unit, per_step
-        What is counted beside steps, and about how many of these a step has.
+        What is counted in addition to steps, and about how many of these a step has.
     done
         How many steps are over. Threads that share a loop may store their numbers out of order.
     began

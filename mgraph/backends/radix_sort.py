@@ -9,7 +9,7 @@ import numpy as np
 
 from mgraph.backends.kernel import inline
 
-# The counts of a digit of 10 bits fit a core's first cache beside the lines that a pass writes to.
+# The counts of a digit of 10 bits fit a core's first cache together with the lines that a pass writes to.
 DIGIT_BITS = 10
 
 

@@ -108,7 +108,7 @@ class ControlLayout(Shared):
         self.records_at = self.report_at + len(report)
 
     def sources_at(self, num_records: int) -> int:
-        """Return the first word of the sources, after so many trace records."""
+        """Return the first word of the sources, after this many trace records."""
         return self.records_at + num_records * len(self.record)
 
     def c_text(self) -> str:

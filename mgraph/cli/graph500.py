@@ -68,7 +68,7 @@ def graph500(kernels: tuple[str, ...], official: bool, as_json: bool, **options:
 
     Times end when the output is written: the parent of each vertex as a user id, of sssp its distance too (with
     --roots-at-once, its level by user id). The specification prescribes no order of these arrays, so that those in the
-    graph's own order count; the order of user ids is timed beside it. Rates count the generated edges in the root's
+    graph's own order count; the order of user ids is timed too. Rates count the generated edges in the root's
     component, self-loops and parallel edges included, as the specification does.
     """
     if official and as_json:

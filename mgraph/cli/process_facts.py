@@ -27,7 +27,7 @@ def process_facts() -> dict[str, Any]:
 
 
 def open_addresses() -> list[str]:
-    """Return the addresses, beside those of the loopback interface, on which this process listens."""
+    """Return the addresses, other than those of the loopback interface, on which this process listens."""
     process = psutil.Process()
     # Renamed in psutil 6.
     connections = getattr(process, "net_connections", None) or process.connections

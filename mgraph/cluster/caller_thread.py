@@ -4,7 +4,7 @@ The host does little in such a call and must do it at once. A thread of its own,
 core: components of 2^20 vertices took 0.26 to 0.40 ms on an H200, in the caller's thread 0.18.
 
 In the main thread a handler of a signal could raise between any two instructions. So what handlers raise is held until
-the call is over (HeldErrors), and aborts it. What no caller waits for is left to a thread beside: it forgets the keys
+the call is over (HeldErrors), and aborts it. What no caller waits for is left to another thread: it forgets the keys
 of collected owners, and frees everything at the end.
 """
 
@@ -125,7 +125,7 @@ class _Call:
     def begin(self) -> Rank | None:
         """Return the rank that the call uses, None if its caller has given it up."""
         threads = self._threads
-        # This call may need their memory, and the thread beside may not have run since.
+        # This call may need their memory, and the other thread may not have run since.
         threads.forget_all_collected()
         # A failed call has aborted its communicator.
         threads.ranks = threads.ranks or threads.open_ranks()
@@ -170,7 +170,7 @@ class _Call:
         rank.comm.abort(cause)
 
     def give_up(self) -> None:
-        """Abort a call without a waiting caller, and drop the objects it added; in a thread beside."""
+        """Abort a call without a waiting caller, and drop the objects it added; in another thread."""
         with self._lock:
             self._is_given_up = True
             if self._rank is None:

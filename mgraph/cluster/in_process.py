@@ -171,7 +171,7 @@ class KeyHold:
     """Forgets a key when it is called, or when its owner is collected.
 
     A finalizer in Python could lose an interrupt and leave the key behind. So no Python code runs when the owner is
-    collected: the interpreter calls `put` with the dead weak reference, and rank 0's thread, or the one beside
+    collected: the interpreter calls `put` with the dead weak reference, and rank 0's thread, or the one that runs with
     the rank's callers, forgets the key before the next call.
     """
 

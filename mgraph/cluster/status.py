@@ -1,7 +1,7 @@
 """Report what a Dask cluster does for mgraph, without a lease and without waiting for one.
 
 The scheduler knows gangs, sessions and leases; workers know the objects of their ranks. Both are asked in their event
-loops, which run beside the ranks.
+loops, which run concurrently with the ranks.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Plan the memory of the compact layout, and of blocks beside rows, from sizes alone."""
+"""Plan the memory of the compact layout, and of blocks in addition to rows, from sizes alone."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class CompactPlan:
     own_tables: int  # the part of them that the shard keeps
     words: int  # with weights
     headers: int  # of tiles and units
-    buffer_keys: int  # capacity in keys of the buffer beside the words
+    buffer_keys: int  # capacity in keys of the buffer in addition to the words
     batch_keys: int  # keys sorted at once
     buffer: int
     place: int  # temporary, while keys are placed in buckets

@@ -23,7 +23,7 @@ from mgraph.types import Array, vertex_dtype
 # The share of the free host memory that kept edges may take; the build needs several times as much.
 BUDGET_SHARE = 4
 # Kept edges are moved to a GPU, for both passes at once, if they take at most this share of its free memory: rows then
-# fit beside them, as they take less than twice as much.
+# fit in addition to them, as they take less than twice as much.
 DEVICE_SHARE = 8
 
 KeptColumn = Array | StoredArray

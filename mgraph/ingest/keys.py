@@ -2,7 +2,7 @@
 
 The words of all edges are one array. A pass stores the 64-bit keys of the edges that it will append in the unfilled end
 of this array, two words a key, and further keys in a buffer. So one pass finishes half of the remaining edges and
-those of the buffer: few passes over the input are enough, with little memory beside the graph.
+those of the buffer: few passes over the input are enough, with little memory in addition to the graph.
 """
 
 from __future__ import annotations

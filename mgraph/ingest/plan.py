@@ -90,7 +90,7 @@ def plan_build(sizes: Sizes, partition: Partition, limits: Limits, num_chunks: i
     without_loops = 2 * (2 * user + given) + limits.mask_scratch_bytes
     edge = max(without_loops, 2 * user + 2 * position + given, 3 * position + 2 * weight) + 1
     if partition.num_ranks > 1:
-        # With several ranks: bucketed by owner, sent, and received, beside the edge itself.
+        # With several ranks: bucketed by owner, sent, and received, in addition to the edge itself.
         edge = max(edge, 8 * position + 4 * weight + 9)
     # Bytes of an arc while its row is sorted: key, permutation, sorted key, and starts of runs of parallel arcs.
     arc = (33 if weight else 17) + limits.sort_scratch_bytes
@@ -135,7 +135,7 @@ def order_run(num_vertices: int, limits: Limits) -> int:
 
 
 def default_chunks(num_input_edges: int | None, limits: Limits, num_ranks: int, layout: str = "rows") -> int:
-    """Return the number of input chunks: a multiple of the ranks, with chunks small beside the rows."""
+    """Return the number of input chunks: a multiple of the ranks, with chunks small compared with the rows."""
     parts = COMPACT_PARTS * num_ranks if layout == "compact" else PARTS
     edges = parts * MIN_CHUNK_EDGES if num_input_edges is None else num_input_edges
     chunks = max(min(parts, edges // MIN_CHUNK_EDGES), -(-edges // limits.chunk_edges), 1)

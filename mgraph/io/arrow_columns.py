@@ -38,7 +38,7 @@ class ArrowColumn:
 
 
 def is_arrow(values: Any) -> bool:
-    """Return whether values are Arrow's, or only Arrow can read them: pandas' dtypes beside NumPy's, and Polars."""
+    """Return whether values are Arrow's, or only Arrow can read them: pandas' dtypes other than NumPy's, and Polars."""
     if isinstance(getattr(values, "dtype", None), np.dtype):
         return False
     return any(hasattr(values, name) for name in ("__arrow_c_stream__", "__arrow_c_array__", "__arrow_array__"))

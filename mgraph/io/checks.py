@@ -12,7 +12,7 @@ from mgraph.edges import EdgeTable, Labels
 from mgraph.errors import InputError, UsageError
 from mgraph.types import WEIGHT_DTYPES
 
-# Weight dtypes beside WEIGHT_DTYPES, and the one of WEIGHT_DTYPES that holds their values exactly.
+# Weight dtypes other than WEIGHT_DTYPES, and the one of WEIGHT_DTYPES that holds their values exactly.
 WIDER = {"int8": "int32", "int16": "int32", "float16": "float32", "uint64": "int64"}
 
 

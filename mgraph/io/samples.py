@@ -50,11 +50,11 @@ class LabelSample:
         return cls(tuple(chain.from_iterable(parts)), sum(edges), sum(num_bytes))
 
     def text_bytes(self, num_edges: int) -> int:
-        """Return the bytes of the strings of so many edges."""
+        """Return the bytes of the strings of this many edges."""
         return self.num_bytes * num_edges // max(self.num_edges, 1)
 
     def distinct(self, num_edges: int) -> tuple[int, int]:
-        """Return how many distinct strings so many edges have: as expected, and at most.
+        """Return how many distinct strings this many edges have: as expected, and at most.
 
         Expected by Chao's estimator from those in one part and in two parts of the sample, which is low where a few
         vertices have most edges; at most, if strings in one place are in no other.

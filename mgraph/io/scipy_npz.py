@@ -21,7 +21,7 @@ from mgraph.io.indptr import check_indptr, sources_of_arcs
 from mgraph.io.pieces import edge_piece, edges_of_piece, native, num_pieces
 
 Read = Callable[[str, int, int], np.ndarray]
-# Arrays of a format beside `data`; COO has `coords` in place of `row` and `col` if it is no matrix.
+# Arrays of a format in addition to `data`; COO has `coords` in place of `row` and `col` if it is no matrix.
 LAYOUTS = {
     "csr": ("indptr", "indices"),
     "csc": ("indptr", "indices"),

@@ -9,7 +9,7 @@ from mgraph.io.checks import refuse_lazy
 from mgraph.io.device import is_on_device
 from mgraph.io.memory import MemoryTable, columns_table, csr_table, id_options
 
-# Formats that store zeros of their own beside the entries.
+# Formats that store zeros of their own in addition to the entries.
 FILLED = ("bsr", "dia")
 
 

@@ -25,11 +25,12 @@ from mgraph.io.samples import LABEL_PLACES, LabelSample, kept_with_table, larges
 from mgraph.io.text_layout import find_layout
 from mgraph.labels.strings import Strings
 
-# The bytes of a piece: enough to be fast, little beside the resulting arrays. A small file is divided into PIECES.
+# The bytes of a piece: enough to be fast, little compared with the resulting arrays. A small file is divided into
+# PIECES.
 PIECE_BYTES = 16 << 20
 MIN_PIECE_BYTES = 1 << 20
 PIECES = 64
-# The number of edges is estimated from so many samples of so many bytes.
+# The number of edges is estimated from this many samples of SAMPLE_BYTES.
 SAMPLES = 5
 SAMPLE_BYTES = 1 << 16
 

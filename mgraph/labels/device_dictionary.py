@@ -150,7 +150,7 @@ class DeviceDictionary:
         return True
 
     def _reserve_slots(self, num: int) -> bool:
-        """Make the table large enough for so many labels more; return whether there was room."""
+        """Make the table large enough for this many more labels; return whether there was room."""
         num_slots = len(self._slots)
         while 3 * (len(self) + num) > 2 * num_slots:
             num_slots *= 2
@@ -214,7 +214,7 @@ def _packed(backend: Backend, labels: Array | Strings) -> tuple[Array, Array]:
 
 
 def _batches(offsets: np.ndarray) -> Iterator[tuple[int, int]]:
-    """Yield ranges of strings of at most so many and so many bytes, at least one."""
+    """Yield ranges of strings that one launch takes, by number and bytes; at least one string in each."""
     lo = 0
     num = len(offsets) - 1
     while lo < num:

@@ -112,7 +112,7 @@ def _is_generated(source: EdgeSizes) -> bool:
 
 
 def refuse_without_room(what: str, rows: Sequence[Variant], shard: Shard, comm: Communicator) -> None:
-    """Raise WouldNotFit on every rank if the variant that would run does not fit beside the graph on one."""
+    """Raise WouldNotFit on every rank if the variant that would run does not fit in addition to the graph on one."""
     info = shard.info
     weights = None if info.weight_dtype is None else np.dtype(info.weight_dtype), info.max_weight
     variant = select(rows, Conditions.of(shard, comm))
@@ -130,20 +130,20 @@ def refuse_without_room(what: str, rows: Sequence[Variant], shard: Shard, comm: 
     fitting = (r for r in range(comm.size, MAX_PLANNED) if graph * comm.size // r + needed(r) <= free + graph)
     enough = next(fitting, None)
     raise WouldNotFit(
-        f"{what} takes {readable_bytes(needed(comm.size))} beside the graph on each rank, and "
+        f"{what} takes {readable_bytes(needed(comm.size))} in addition to the graph on each rank, and "
         f"{readable_bytes(free)} is free: use {f'{enough} ranks with as much' if enough else 'ranks with more memory'}"
         f", or fewer edges{limit_suffix(shard.backend, comm)}"
     )
 
 
 def refuse_check_without_room(what: str, needed: int, shard: Shard, comm: Communicator) -> None:
-    """Raise WouldNotFit on every rank if validating a result does not fit beside the graph on one."""
+    """Raise WouldNotFit on every rank if validating a result does not fit in addition to the graph on one."""
     if needed < shard.backend.limits.tried_bytes:
         return
     free = min_free_bytes(shard.backend, comm)
     if needed > free:
         raise WouldNotFit(
-            f"to validate {what} takes {readable_bytes(needed)} beside the graph on each rank, and "
+            f"to validate {what} takes {readable_bytes(needed)} in addition to the graph on each rank, and "
             f"{readable_bytes(free)} is free: use more ranks, or ranks with more memory"
             + limit_suffix(shard.backend, comm)
         )

@@ -53,7 +53,7 @@ def as_planned(source: EdgeSizes | EdgeTable) -> EdgeSizes:
 
 
 def _planned_labels(table: EdgeTable, has_gaps: bool, most: int) -> PlannedLabels | None:
-    """Return what is known of at most so many labels, None if ids are not mapped as far as that is known."""
+    """Return what is known of at most this many labels, None if ids are not mapped as far as that is known."""
     ends = max(2 * table.max_edges, 1)
     text = getattr(table, "text_bytes", None)
     if text is not None:

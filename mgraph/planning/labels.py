@@ -24,8 +24,8 @@ SLOTS = 3
 DICTIONARY_BYTES = 1 << 19
 # The parts of a dictionary are not quite equally full, and codes are numbered by the fullest.
 FULLEST = 1.2
-# Bytes of an edge of a piece that is read, beside six times those of a label: its text with a weight, offsets of both
-# ends, records, hashes.
+# Bytes of an edge of a piece that is read, in addition to six times those of a label: its text with a weight, offsets
+# of both ends, records, hashes.
 READ_BYTES = 60
 
 
@@ -51,7 +51,8 @@ class PlannedLabels:
         integers = 0 if self.is_text else min(8 * ends, most_kept)
         pieces = min(available_cores(), -(-num_pieces // num_ranks))
         reading = pieces * (-(-num_edges // num_pieces) * (6 * of_label + READ_BYTES) + MAX_LINE_BYTES)
-        # Beside records: addresses, labels in order, their buckets, ids, and the sorted strings with their offsets.
+        # In addition to records: addresses, labels in order, their buckets, ids, and the sorted strings with their
+        # offsets.
         sorting = records + FULLEST * 8 + 18 + 2 * number + of_label
         if num_ranks > 1:
             # Records are packed to be sent, and received; codes and ids wait for the answers. Strings are copied once

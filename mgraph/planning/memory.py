@@ -50,7 +50,7 @@ BUILT = "while it is built"
 LOADED = "while it is loaded"
 # Edges of a table between reading and the end of the build, beyond a share of the memory in a temporary file.
 KEPT = "input kept on the host"
-# Structures beside the rows that only some searches make.
+# Structures in addition to the rows that only some searches make.
 BLOCKS = "edge blocks for sweeps"
 WEIGHT_SORTED = "weight-sorted rows for sssp"
 CHECKED = "while components are validated"
@@ -243,7 +243,7 @@ def _build_sizes(sizes: GraphSizes, row_arcs: int) -> Sizes:
 
 
 def _parts_of_rows(sizes: GraphSizes, limits: Limits, peer_memory: bool) -> dict[str, int]:
-    """Plan the layout of rows: the build, structures beside the rows, and what runs on them."""
+    """Plan the layout of rows: the build, structures in addition to the rows, and what runs on them."""
     partition = sizes.partition
     owned = sizes.owned
     vertex = sizes.vertex
@@ -261,7 +261,7 @@ def _parts_of_rows(sizes: GraphSizes, limits: Limits, peer_memory: bool) -> dict
     }
     conditions = Conditions.planned(sizes, limits, peer_memory=peer_memory)
     parts |= _search_parts(sizes, conditions)
-    # Beside the result.
+    # In addition to the result.
     parts[CHECKED] = 8 * sizes.users + labels_check_bytes(partition, sizes.num_vertices)
     parts[CHECKED] = max(parts[CHECKED], 8 * sizes.users + cores_check_bytes(partition, sizes.num_vertices))
     parts["while core numbers run"] = select(CORE_NUMBERS, conditions).bytes(sizes)
@@ -295,9 +295,9 @@ _PARTS = {"rows": _parts_of_rows, "compact": _parts_of_blocks}
 
 
 def _search_parts(sizes: GraphSizes, conditions: Conditions) -> dict[str, int]:
-    """Return the bytes of the searches that the ranks would select, and of what these leave beside the graph."""
+    """Return the bytes of the searches that ranks would select, and of what they leave in addition to the graph."""
     searches = {"bfs": select(BFS, conditions)} | ({"sssp": select(SSSP, conditions)} if sizes.weight else {})
-    # The user ids of all states: stored beside rows, gathered for every result in the compact layout.
+    # The user ids of all states: stored with rows, gathered for every result in the compact layout.
     users = sizes.id_bytes * sizes.states if _sends_results(sizes) else 0
     is_compact = conditions.layout == "compact"
     parts = {}

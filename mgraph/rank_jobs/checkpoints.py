@@ -20,7 +20,7 @@ from mgraph.store import checkpoint as files
 
 # Between two checkpoints a call runs for this many times as long as the last one took: they take less than 2 %.
 SPACING = 60
-# Of so many rows at most, over all ranks, the lengths and ends tell a graph from others with equal facts.
+# Of this many rows at most, over all ranks, the lengths and ends tell a graph from others with equal facts.
 MAX_HASHED = 1 << 20
 
 

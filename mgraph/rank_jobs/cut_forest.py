@@ -53,7 +53,7 @@ def check_cut(rank: Rank, key: str, graph: str, keeps: Keeps, weight: float | in
     shard: Shard = rank.objects[graph].for_call(rank.comm)
     xp = rank.backend.xp
     rows = shard.rows
-    # Beside the check: which arcs are kept, their places, and a copy of them; integer weights in 64 bits.
+    # In addition to the check: which arcs are kept, their places, and a copy of them; integer weights in 64 bits.
     needed = labels_check_bytes(shard.partition, shard.info.num_vertices)
     needed += (17 + rows.targets.itemsize) * len(rows.targets) + rows.indptr.nbytes
     refuse_check_without_room("the components of a cut", needed, shard, rank.comm)

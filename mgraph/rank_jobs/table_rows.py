@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 # Rows made at a time by a rank that writes its own parts, and about those of a part: 16 to 64 MiB.
 PART_ROWS = 1 << 21
-# From so many parts on, those of one rank are made side by side; of fewer, one is made by all threads.
+# From this many parts on, those of one rank are made side by side; of fewer, one is made by all threads.
 PARTS_AT_ONCE = 4
 
 Maker = Callable[[], Batch]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mgraph.backends.base import Limits
 
 # A build sorts its rows in at least this many batches (and reads the input in as many chunks), so that a batch is small
-# beside the rows; but not in batches of fewer arcs than these, which would save nothing.
+# in addition to the rows; but not in batches of fewer arcs than these, which would save nothing.
 PARTS = 16
 MIN_BATCH_ARCS = 1 << 16
 
@@ -21,7 +21,7 @@ def bucket_batch(row_arcs: int) -> int:
 
 
 def block_batch(num_edges: int, limits: Limits) -> int:
-    """Return how many edges are listed and sorted at once for blocks beside rows."""
+    """Return how many edges are listed and sorted at once for blocks in addition to rows."""
     return min(max(num_edges // PARTS, MIN_BATCH_ARCS), limits.chunk_edges, max(num_edges, 1))
 
 

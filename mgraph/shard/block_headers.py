@@ -12,7 +12,8 @@ from mgraph.shard.shard import BlockShape
 # starts.
 MAX_SEGMENT_BITS = 15
 WORD_BITS = 32
-# Edges of a unit: large beside a segment (1 MiB of edges to 128 KiB of state), small beside a rank's edges.
+# Edges of a unit: large compared with a segment (1 MiB of edges to 128 KiB of state), small compared with a rank's
+# edges.
 UNIT_SIZE = 1 << 17
 
 

@@ -25,7 +25,7 @@ def host_copy(shard: Shard) -> Shard:
 
 @cached_on_shard
 def _copy_of_rows(shard: Shard) -> Shard:
-    assert isinstance(shard.backend, PersistentBackend), "no other has a host beside it"
+    assert isinstance(shard.backend, PersistentBackend), "no other has the CPU of a host"
     host = HostBackend(shard.backend)
     return replace(
         shard,

@@ -136,7 +136,7 @@ def _sorted_batch(
 
 
 def groups_of(batches: list[tuple[int, int]], bounds: np.ndarray, arcs: int) -> Iterator[list[tuple[int, int]]]:
-    """Yield batches in groups of at most so many arcs, at least one batch in each."""
+    """Yield batches in groups of at most this many arcs, at least one batch in each."""
     group: list[tuple[int, int]] = []
     for batch in batches:
         if group and bounds[batch[1]] - bounds[group[0][0]] > arcs:

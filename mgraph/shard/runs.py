@@ -14,7 +14,7 @@ from mgraph.types import Array
 def lengths_of_runs(xp: Any, ordered: Array, num_values: int) -> Array:
     """Return how often each of 0..num_values-1 occurs in a sorted array.
 
-    CuPy's bincount allocates more than a gigabyte beside an input of any size.
+    CuPy's bincount allocates more than a gigabyte in addition to an input of any size.
     """
     if len(ordered) == 0 or num_values == 0:
         return xp.zeros(num_values, np.int64)

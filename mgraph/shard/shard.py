@@ -104,7 +104,7 @@ class ResultRouting:
     recv_before: Array
     send_counts: list[int]  # number of values to each rank
     recv_counts: list[int]  # number of values from each rank
-    users: Array | None = None  # the user id of every state; stored only beside rows, which are much larger
+    users: Array | None = None  # the user id of every state; stored only with rows, which are much larger
 
     @property
     def nbytes(self) -> int:

@@ -27,11 +27,11 @@ from mgraph.shard.user_ids_kernels import (
 )
 from mgraph.types import LEVEL, NARROW_LEVEL, Array, vertex_dtype
 
-# Few vertices are reached: at most one of so many.
+# Few vertices are reached: at most one of this many.
 SMALL_SHARE = 8
-# A CPU gathers so many words in the time of one work item of most kernels.
+# A CPU gathers this many words in the time of one work item of most kernels.
 LIGHT_GATHER = 64
-# A CPU sorts edges by counting where vertices are at most so many for each edge.
+# A CPU sorts edges by counting where vertices are at most this many for each edge.
 COUNTED_VALUES = 4
 
 

@@ -1,4 +1,4 @@
-"""Weight-sorted rows, light arcs first, beside the rows sorted by target; built for the first SSSP that uses them.
+"""Weight-sorted rows, light arcs first, in addition to those sorted by target; built for the first SSSP that uses them.
 
 Delta-stepping skips the arcs that are heavier than the current bucket's bound: in a weight-sorted row they are its
 end. A few hundred classes of weights are as good as a full sort, and need one read and one write of the rows.
@@ -10,7 +10,7 @@ from mgraph.backends.numba_helpers import WEIGHT_CLASSES
 from mgraph.shard.shard import GraphInfo, Rows, Shard
 from mgraph.shard.weight_sorted_rows_kernels import sort_rows
 
-# Bytes per vertex of a search and its result: memory that must remain free beside the rows.
+# Bytes per vertex of a search and its result: memory that must remain free in addition to the rows.
 SEARCH_BYTES = 80
 # The width of a bucket over weight-sorted rows, in mean weights per mean degree, and the least degree at which these
 # rows are worth building (algorithms/sssp/near_far.py).

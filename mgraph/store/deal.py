@@ -1,6 +1,6 @@
 """Read rows that were saved by another number of ranks: each rank reads a share of them and sends rows to their owners.
 
-Degree order deals positions round-robin, so that the rows that one part and one rank share are every so many: all
+Degree order deals positions round-robin, so that the rows that one part and one rank share are at equal intervals: all
 places follow by arithmetic, from the cuts of the manifest and for arcs from the lengths of rows. Nothing is sorted.
 
     piece k of the store     read by rank k mod p, in step with the others

@@ -22,8 +22,8 @@ from mgraph.store import manifest
 from mgraph.store.manifest import StoredArray, StoredGraph, file_name
 from mgraph.types import Array
 
-# Chunks that a thread writes or reads at once. A piece of host memory this long is all that a thread holds beside the
-# arrays themselves.
+# Chunks that a thread writes or reads at once. A piece of host memory this long is all that a thread holds in addition
+# to the arrays themselves.
 PIECE_CHUNKS = 4
 # The most threads of a rank; more do not read faster from a page cache.
 MAX_THREADS = 16

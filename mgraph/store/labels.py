@@ -55,7 +55,7 @@ def load_labels(store: StoredGraph, backend: Backend, comm: Communicator) -> Lab
 def _bytes_of(store: StoredGraph, num_ranks: int) -> int:
     """Return the bytes of a rank's labels, strings of mean length."""
     sizes = [store.count(name) * store.dtypes[name].itemsize for name in LABELS if name in store.dtypes]
-    # Strings have an offset beside each length.
+    # Strings have an offset in addition to each length.
     offsets = 8 * store.info.num_vertices if STRING_LENGTHS in store.dtypes else 0
     return (sum(sizes) + offsets) // num_ranks
 

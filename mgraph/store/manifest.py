@@ -56,7 +56,7 @@ class StoredPart:
 
 @dataclass(frozen=True)
 class Facts:
-    """What the manifest says of all parts beside the facts of the graph.
+    """What the manifest says of all parts in addition to the facts of the graph.
 
     Attributes
     ----------

@@ -54,7 +54,7 @@ def _to_states(targets: Array, partition: Partition) -> None:
 
 
 def beside_rows_bytes(store: StoredGraph, num_ranks: int) -> int:
-    """Return what a load holds beside the rows on the fullest rank: their lengths, and pieces that are dealt."""
+    """Return the bytes on the fullest rank, in addition to its rows, of their lengths and of dealt pieces."""
     partition = partition_of(store, num_ranks)
     return store.dtypes["lengths"].itemsize * partition.num_owned(0) + _dealt_bytes(store, partition)
 
@@ -63,7 +63,7 @@ def _dealt_bytes(store: StoredGraph, partition: Partition) -> int:
     """Return the bytes of a piece that is read, of one that is sent, and of those received, if all are for one rank."""
     if not is_dealt(store, partition):
         return 0
-    # Begins, shifts and lengths of its rows, beside its arcs.
+    # Begins, shifts and lengths of its rows, in addition to its arcs.
     piece = (2 + partition.num_ranks) * (partition.dtype.itemsize + _weight_bytes(store)) + 48
     return min(PIECE_ARCS, store.info.num_arcs) * piece
 

@@ -70,7 +70,7 @@ def _blocks_of(shard: Shard) -> Stored:
 
 
 def _cuts(backend: Backend, rows: Rows) -> list[tuple[int, int, int]]:
-    """Return where pieces of the rows begin, as in StoredPart: at every so many arcs, and every so many rows."""
+    """Return where pieces of the rows begin, as in StoredPart: at a fixed number of arcs, and of rows."""
     xp = backend.xp
     num_rows = len(rows.indptr) - 1
     num_arcs = len(rows.targets)

@@ -45,7 +45,7 @@ def validate_core_numbers(shard: Shard, comm: Communicator, cores: Array) -> lis
 
 
 def cores_check_bytes(partition: Partition, num_vertices: int) -> int:
-    """Return the temporary bytes of validate_core_numbers on the fullest rank, beside the in-rows."""
+    """Return the temporary bytes of validate_core_numbers on the fullest rank, in addition to the in-rows."""
     states = partition.num_states
     owned = partition.num_owned(0)
     number = vertex_dtype(2 * num_vertices).itemsize

@@ -50,7 +50,7 @@ def validate_scores(shard: Shard, comm: Communicator, scores: Array, spec: Score
 
 
 def scores_check_bytes(partition: Partition, num_vertices: int) -> int:
-    """Return the temporary bytes of validate_scores on the fullest rank, beside temporary ones of a piece."""
+    """Return the temporary bytes of validate_scores on the fullest rank, in addition to temporary ones of a piece."""
     users = -(-num_vertices // partition.num_ranks)
     # Tables are gathered from all ranks; a single rank uses its own.
     of_users = num_vertices if partition.num_ranks > 1 else 0

@@ -49,7 +49,7 @@ def validate_strong_labels(shard: Shard, comm: Communicator, labels: Array) -> l
 
 
 def strong_check_bytes(partition: Partition, num_vertices: int) -> int:
-    """Return the temporary bytes of validate_strong_labels on the fullest rank, beside the in-rows."""
+    """Return the temporary bytes of validate_strong_labels on the fullest rank, in addition to the in-rows."""
     states = partition.num_states
     owned = partition.num_owned(0)
     vertex = partition.dtype.itemsize

@@ -200,7 +200,7 @@ def test_pagerank_that_would_not_fit_is_refused(monkeypatch):
             monkeypatch.setattr(CpuBackend, "free_bytes", lambda self: needed - 1)
             with pytest.raises(WouldNotFit, match="to validate PageRank takes"):
                 validate(found)
-        with pytest.raises(WouldNotFit, match=r"PageRank takes .* beside the graph on each rank, and .* is free: use"):
+        with pytest.raises(WouldNotFit, match=r"PageRank takes .* in addition to the graph on each .* is free: use"):
             pagerank(g)
 
 

@@ -119,7 +119,7 @@ def push(level, begin, end, indptr, targets, queue, words):
 
 @inline
 def push_arcs(lo, hi, level, frontier, offsets, indptr, targets, words, queue, found):
-    """Find a part of the next level along arcs lo..hi of a frontier, beside other cores that push the rest.
+    """Find a part of the next level along arcs lo..hi of a frontier, while other cores push the rest.
 
     Row k of the frontier has arcs offsets[k] .. offsets[k + 1]. A stale word is larger: the atomic minimum resolves it.
     """

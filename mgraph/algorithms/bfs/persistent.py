@@ -52,7 +52,7 @@ MAX_UINT8_LEVELS = int(unreached_of(NARROW_LEVEL)) - 1
 assert MAX_UINT8_LEVELS < TRACE_RECORDS, "every level that fits a byte has a trace record of its own"
 # Levels in full width of a search that finds out whether a graph is deep: about a millisecond on the GPU.
 TRIAL_LEVELS = 1 << 10
-# Degrees are uniform where the largest is at most so many times the mean.
+# Degrees are uniform where the largest is at most this many times the mean.
 UNIFORM_DEGREE_RATIO = 4
 
 

@@ -5,12 +5,12 @@
 #include "persistent_kernels.cuh"
 #include "prelude.cuh"
 
-// Expansion begins after so many consecutive levels with at most one frontier vertex per
+// Expansion begins after this many consecutive levels with at most one frontier vertex per
 // NARROW_SHARE threads, and ends when a frontier has more.
 constexpr i64 MIN_NARROW_LEVELS = 8, NARROW_SHARE = 4;
 // Levels between two grid barriers; arcs up to which a sub-warp tile of four lanes expands a row.
 constexpr i64 CHUNK_LEVELS = 128, MAX_TILE_ROW = 64;
-// A block's queue has one slot a thread, and its list of long rows one slot for so many threads.
+// A block's queue has one slot a thread, and its list of long rows one slot for this many threads.
 constexpr int THREADS_PER_LONG_ROW = 16;
 // Distance, in vertices, of the neighborhood that is prefetched: where ids follow the plane, the
 // vertices needed next.

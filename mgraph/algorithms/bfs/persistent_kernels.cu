@@ -13,17 +13,17 @@
 #include "persistent_kernels.steps.cuh"
 #include "prelude.cuh"
 
-// After so many pulled levels the cost of leaving the bitmaps is no longer counted against a push:
-// a deep graph would pull thousands of levels.
+// After this many pulled levels the cost of leaving the bitmaps is no longer counted against a
+// push: a deep graph would pull thousands of levels.
 constexpr i64 MAX_HYSTERESIS_PULLS = 8;
 // Parents in a sector of 32 bytes, the unit of a memory access.
 constexpr i64 PARENTS_PER_SECTOR = 8;
-// So many rows a thread, and so many arcs, one block scans in 2 us, where a level over all blocks
-// takes 6 to 14 us (H200).
+// This many rows a thread, and this many arcs, one block scans in 2 us, where a level over all
+// blocks takes 6 to 14 us (H200).
 constexpr int THREAD_ROWS = 4;
 constexpr i64 ONE_BLOCK_LISTED_ARCS = 4096;
-// All blocks scan so many listed arcs faster than they pass over the bitmaps; the bound also keeps
-// a deep tail, which scans the list once a level, cheap.
+// All blocks scan this many listed arcs faster than they pass over the bitmaps; the bound also
+// keeps a deep tail, which scans the list once a level, cheap.
 constexpr i64 MAX_LISTED_ARCS = 1 << 18;
 // Unreached vertices are listed when less than 1 / LISTED_SHARE of all are left.
 constexpr i64 LISTED_SHARE = 8;

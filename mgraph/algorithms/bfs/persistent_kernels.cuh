@@ -26,9 +26,9 @@
 #include "prelude.cuh"
 
 constexpr int BLOCK = 640;  // 96 registers a thread; more threads would spill many
-// A source's row of at most so many arcs a thread is pushed while states are cleared.
+// A source's row of at most this many arcs a thread is pushed while states are cleared.
 constexpr i64 SHORT_ROW_ARCS_PER_THREAD = 4;
-// From so many arcs per unreached vertex on, a push reads a vertex's parent before the atomic.
+// From this many arcs per unreached vertex on, a push reads a vertex's parent before the atomic.
 constexpr i64 PREFILTER_RATIO = 2;
 
 // Shared memory of a block.

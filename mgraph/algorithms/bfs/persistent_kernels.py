@@ -48,8 +48,8 @@ QUEUE_PART = 4
 MIN_QUEUE = 1024
 # A queue's counter, which also counts vertices over capacity, is exact below this: see ARC_BITS in frontiers.cuh.
 MAX_QUEUED = 1 << 27
-# A rank with so many vertices is searched step by step. Below, queued frontiers (at most a quarter of the vertices) and
-# listed vertices (at most an eighth) stay below MAX_QUEUED.
+# A rank with this many vertices is searched step by step. Below, queued frontiers (at most a quarter of the vertices)
+# and listed vertices (at most an eighth) stay below MAX_QUEUED.
 MAX_ROWS = 2 * MAX_QUEUED
 
 

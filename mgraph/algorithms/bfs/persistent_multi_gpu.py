@@ -62,7 +62,7 @@ def bfs_multi_gpu(
 
     With positions `until`, only up to the level of the farthest.
     """
-    assert comm.size == shard.partition.num_ranks, "the kernel is compiled for so many"
+    assert comm.size == shard.partition.num_ranks, "the kernel is compiled for this number"
     target, targets = target_states(shard.partition, until)
     is_usual = len(users) == 1 and not targets
     for dtype, limit in level_dtypes(shard, depth_limit, shard.exceeds_uint8_levels):

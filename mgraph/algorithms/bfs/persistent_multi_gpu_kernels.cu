@@ -17,7 +17,7 @@
 #include "prelude.cuh"
 #include "ranks.cuh"
 
-// A pull scans so many arcs in the time of pushing one, with all that follows from it (RMAT of
+// A pull scans this many arcs in the time of pushing one, with all that follows from it (RMAT of
 // scale 26 on two H200).
 constexpr double SCANS_PER_PUSHED_ARC = 16;
 // A push of fewer arcs than 1 / SMALL_PUSH_SHARE of a slice's words is small.

@@ -163,7 +163,7 @@ struct MultiGpuPush : MultiGpuState {
   }
   // Larger push: found vertices are marked in this rank's next_copy() only, until all candidates
   // are accepted, and then settled in slice order. Candidates arrive in an order that scatters over
-  // memory, and a queue of so many vertices may never be needed.
+  // memory, and a queue of this many vertices may never be needed.
   __device__ void apply_large_push() {
     each_candidate<4>([&](const Candidate(&candidate)[4], const bool (&valid)[4]) {
       bool found[4];

@@ -23,7 +23,7 @@ RECORD = ("method", "frontier", "arcs", "nanoseconds", "bytes")
 LAYOUT = ControlLayout(LAUNCH_PARAMETERS, own="depth_limit found target", report=REPORT, record=RECORD)
 # Of the queue and of deferred candidates there are two counters, for alternating levels, and of runs of words.
 COUNTERS = Offsets(queue_counters=2, list_counter=1, run_counters=2, deferred_counters=2)
-# At most so many blocks of a rank send candidates.
+# At most this many blocks of a rank send candidates.
 SIZES = Constants(num_buffers=8, max_blocks=1024, num_counters=COUNTERS.total)
 # A rank's peer buffer after its head. Other ranks write into the first parts, up to `candidate_counts`: two copies of
 # the bitmap of reached states; candidates from each rank; for each rank how many blocks send candidates, above the

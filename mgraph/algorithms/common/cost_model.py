@@ -1,8 +1,8 @@
 """Cost model of the ways to do a superstep, from measured memory rates; persistent searches choose by it.
 
-An arc costs a number of random accesses, which overlap only in part. Those numbers, and the cost of a phase beside its
-arcs, were fitted to levels timed in every way: RMAT graphs of scale 20 to 24 and a uniform one of scale 24, on one
-H200. Estimates are within a third of the times, and rank the ways correctly.
+An arc costs a number of random accesses, which overlap only in part. Those numbers, and the cost of a phase in addition
+to its arcs, were fitted to levels timed in every way: RMAT graphs of scale 20 to 24 and a uniform one of scale 24, on
+one H200. Estimates are within a third of the times, and rank the ways correctly.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from mgraph.algorithms.bfs import persistent_kernels as bfs_persistent
 from mgraph.algorithms.sssp import persistent_kernels as sssp_persistent
 from mgraph.backends.device_model import Rates
 
-# Candidates are pushed to the parents in at most so many parts, each of which scans all arcs.
+# Candidates are pushed to the parents in at most this many parts, each of which scans all arcs.
 MAX_PARTS = 8
 # Bytes of a vertex's level, in its widest dtype, and of the bounds of its row.
 LEVEL_BYTES = 4

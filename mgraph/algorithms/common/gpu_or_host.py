@@ -15,12 +15,12 @@ from mgraph.algorithms.variant import Conditions
 from mgraph.backends.base import PersistentBackend
 from mgraph.shard.shard import Shard
 
-# Nanoseconds of one core for a vertex and for an arc, at best: paths and cliques beside one H100.
+# Nanoseconds of one core for a vertex and for an arc, at best: paths and cliques on the host of one H100.
 NS_PER_VERTEX = {"bfs": 12.0, "sssp": 15.0}
 NS_PER_ARC = {"bfs": 1.0, "sssp": 5.0}
 # And for the call, with copies of the result to the GPU. A shorter search on the GPU shows nothing.
 NS_PER_CALL = 200_000
-# Of the GPU, for an arc beside the levels or rounds: some 10 G arcs a second.
+# Of the GPU, for an arc in addition to the levels or rounds: some 10 G arcs a second.
 GPU_NS_PER_ARC = 0.1
 # From this multiple of the GPU's time on, the host counts as slower.
 SLOWER = 1.1

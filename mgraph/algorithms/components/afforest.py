@@ -58,14 +58,14 @@ from mgraph.shard.shard import Shard, cached_on_shard
 from mgraph.shard.user_ids import gather_states
 from mgraph.types import Array, none_of
 
-# A search for the giant ends after so many levels: on RMAT and uniform graphs it is complete before.
+# A search for the giant ends after this many levels: on RMAT and uniform graphs it is complete before.
 MAX_LEVELS = 16
-# Capacity for edges outside the giant, per rank: so many, and one more for every so many vertices.
+# Capacity for edges outside the giant, per rank: this many, and one more for each EDGE_SHARE vertices.
 EDGES = 1 << 10
 EDGE_SHARE = 32
-# The lengths of so many rows are added up by one block, in less time than the host takes to launch CuPy's cumsum.
+# The lengths of this many rows are added up by one block, in less time than the host takes to launch CuPy's cumsum.
 ONE_BLOCK_ROWS = 1 << 16
-# Arcs of a round, after which a state may be kept: a core links so many in less than a second.
+# Arcs of a round, after which a state may be kept: a core links this many in less than a second.
 ROUND_ARCS = 1 << 24
 
 

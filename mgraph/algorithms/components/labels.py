@@ -10,7 +10,7 @@ from mgraph.comm.base import Communicator
 from mgraph.shard.shard import Shard
 from mgraph.types import Array, none_of, vertex_dtype
 
-# Roots are exchanged one by one where no rank has more than one for so many of its vertices.
+# Roots are exchanged one by one where no rank has more than one for this many of its vertices.
 ROOT_SHARE = 8
 
 

@@ -22,7 +22,7 @@ from mgraph.comm.base import Communicator
 from mgraph.shard.shard import Shard
 from mgraph.types import Array
 
-# The parents of so many first positions are exchanged before there is a giant: it takes 30 us on two H200, and fewer
+# The parents of this many first positions are exchanged before there is a giant: it takes 30 us on two H200, and fewer
 # vertices are in trees that only one rank knows.
 HUBS = 1 << 20
 

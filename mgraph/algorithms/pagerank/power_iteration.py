@@ -166,7 +166,7 @@ def refuse_totals(comm: Communicator, num_refused: int) -> None:
 
 
 def iteration_bytes(sizes: GraphSizes) -> int:
-    """Return the bytes of the iteration beside what `gather` takes, or of the results, which come after it."""
+    """Return the bytes of the iteration in addition to what `gather` takes, or of the results, which come after it."""
     # Degrees, totals, shares, scores and what arrives; what all states give.
     search = 5 * 8 * sizes.owned + 8 * sizes.states
     # Scores by owner, sent and received; by user id, in units and as floats.

@@ -41,8 +41,9 @@ from mgraph.types import LEVEL, Array, none_of, unreached_of
 
 # A mean degree below which a vertex looks up few distances (uni24 and grid4k on one H200: a third less time, and more).
 LOW_BYTES_DEGREE = 8
-# The threshold is the least distance of so many vertices, those of highest degree where these come first. Capacity is
-# one candidate for so many arcs, and on a rank so many at most (roots of rmat28 have some thousands).
+# The threshold is the least distance of this many vertices, those of highest degree where these come first. Capacity is
+# one candidate for each CANDIDATE_SHARE arcs, and at most MAX_CANDIDATES on a rank (roots of rmat28 have some
+# thousands).
 SAMPLE = 1 << 10
 CANDIDATE_SHARE = 1 << 10
 MAX_CANDIDATES = 1 << 17

@@ -10,7 +10,7 @@
 constexpr i64 BLOCK_ROW = 1024, LANE_ROW = 64;
 // Longer rows are divided among warps where only their light arcs are scanned.
 constexpr i64 HUB_ROW = 16384;
-// Where more than one arc of a row in so many is light, and it has no candidate, it is left to be
+// Where more than one arc of a row in this many is light, and it has no candidate, it is left to be
 // scanned by position, up to the first hit.
 constexpr i64 LIGHT_SHARE = 4;
 // Arcs of a thread in flight.

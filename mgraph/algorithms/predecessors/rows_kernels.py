@@ -15,10 +15,10 @@ from mgraph.backends.kernel import kernel
 from mgraph.backends.numba_atomics import atomic_add, atomic_min
 from mgraph.backends.numba_helpers import class_edge, position_of, state_of, top_of
 
-# As in the CUDA file: rows of more arcs are scanned by a warp, and of so many by a thread block.
+# As in the CUDA file: rows of more arcs are scanned by a warp, and of at least BLOCK_ROW by a thread block.
 LANE_ROW = 64
 BLOCK_ROW = 1024
-# Of a weight-sorted row at most one arc in so many is scanned, or none if it has no candidate.
+# Of a weight-sorted row at most one arc in this many is scanned, or none if it has no candidate.
 LIGHT_SHARE = 4
 
 

@@ -42,13 +42,13 @@ from mgraph.shard.shard import Shard, long_rows
 from mgraph.shard.user_ids import gather_states, translated
 from mgraph.types import Array, none_of
 
-# Light edges: so many for each tree that the vertices' own lightest edges leave, and at least one in SHARE.
+# Light edges: this many for each tree that the vertices' own lightest edges leave, and at least one in SHARE.
 # Then most trees are joined to one, and few of the other edges leave it.
 LIGHT = 2
 SHARE = 64
 # Rows of this many arcs are processed by a whole block.
 LIGHTEST_BLOCK_ROW = 2048
-# Rows that may be long are dealt to blocks so many at a time, a thread each, or fewer if that makes fewer runs.
+# Rows that may be long are dealt to blocks this many at a time, a thread each, or fewer if that makes fewer runs.
 RUN = 256
 RUNS = 4096
 # Two positions below this fit one word.

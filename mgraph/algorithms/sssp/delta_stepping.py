@@ -105,7 +105,7 @@ class BucketSearch:
         self.lowest = xp.full(1, self.top, dist.dtype)
 
     def begin(self, low: float | int, settled_row_arcs: int) -> None:
-        """Open the first bucket: vertices nearer than `low`, of so many arcs, are settled and their arcs relaxed."""
+        """Open the first bucket: vertices nearer than `low`, of this many arcs, are settled and their arcs relaxed."""
         self.delta = self.first_delta
         self.has_pulled = False
         # Arcs relaxed in this bucket, and in the largest; of the rows of this bucket, and of all settled rows.

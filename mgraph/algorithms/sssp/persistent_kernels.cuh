@@ -38,10 +38,10 @@ constexpr int RELAX_DEPTH = 2, SCAN_DEPTH = 4;
 constexpr i64 LANE_PULL_ARCS = 32;
 
 // ---- choices: what decides how a round is done -------------------------------------------------
-// In the tail each bucket is so many times wider than the one before.
+// In the tail each bucket is this many times wider than the one before.
 constexpr i64 TAIL_GROWTH = 8;
-// Rounds of at most so many entries per warp continue within the warps, for up to MAX_HOPS steps of
-// short rows, before the barrier; Rows::MAX_HOP_VERTICES limits the vertices of a step.
+// Rounds of at most this many entries per warp continue within the warps, for up to MAX_HOPS steps
+// of short rows, before the barrier; Rows::MAX_HOP_VERTICES limits the vertices of a step.
 constexpr i64 SMALL_ROUND = 4, MAX_HOPS = 16, MAX_HOP_ARCS = 16;
 __device__ inline bool is_worth_hops(i64 entries) { return entries <= SMALL_ROUND * warp_count(); }
 
@@ -138,7 +138,7 @@ template <class Rows> struct SsspSearch : Rows {
   __device__ inline bool is_queue_cheaper(i64 length, i64 n) {
     return length * cost(SPLITTING) <= n * cost(SCANNING);
   }
-  // Whether the unsettled vertices pull, over rows of so many arcs in all, rather than that the
+  // Whether the unsettled vertices pull, over rows of this many arcs in all, rather than that the
   // bucket's vertices push.
   __device__ inline bool is_pull_cheaper(i64 unsettled_arcs, i64 in_bucket) {
     return unsettled_arcs * cost(PULLING) < in_bucket * cost(PUSHING);

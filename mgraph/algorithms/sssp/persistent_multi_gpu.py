@@ -148,7 +148,7 @@ def _parts(partition: Partition, itemsize: int) -> tuple[int, int, int]:
 
 
 def queue_capacity(partition: Partition, num_arcs: int) -> int:
-    """Return the queue's capacity on a rank with so many arcs: all vertices, and the long rows again."""
+    """Return the queue's capacity on a rank with this many arcs: all vertices, and the long rows again."""
     return partition.stride + num_arcs // ALL_WARPS_ROW
 
 

@@ -8,10 +8,10 @@
 #include "prelude.cuh"
 #include "ranks.cuh"
 
-// A bucket with more than one arc in so many, from which a pull does not pay yet, is widened
+// A bucket with more than one arc in this many, from which a pull does not pay yet, is widened
 // (rmat28 on four H200: 18.5 ms; 19.1 with 1024, 19.6 where none is widened).
 constexpr i64 WIDENED_SHARE = 64;
-// A round that begins with rows of more than one arc in so many marks vertices in most words.
+// A round that begins with rows of more than one arc in this many marks vertices in most words.
 constexpr i64 DENSE_ROUND_SHARE = 64;
 // Added to a count of vertices, of fewer than 2^30 on all ranks: what barriers sum has 47 bits.
 constexpr i64 HAS_OPEN_TARGET = 1ll << 40;

@@ -106,7 +106,7 @@ struct DistanceCopies : SsspWork<DistanceCopies> {
     return (wide_t*)(distances_in(in) + parameter(STRIDE) * size()) + of_bucket % 3;
   }
   __device__ i64* queue_counter(bool which) const { return counters() + QUEUE_COUNTERS + which; }
-  // Parts of a queue taken beside the first of each block.
+  // Parts of a queue taken in addition to the first of each block.
   __device__ i64* part_counter(bool which) const { return counters() + PART_COUNTERS + which; }
   __device__ i64 record_capacity() const { return parameter(TRACE_RECORDS); }
   __device__ i64 capacity() const { return parameter(CAPACITY); }

@@ -23,7 +23,7 @@ LAUNCH_PARAMETERS = Names(
 REPORT = Names("Report", "done num_records num_beyond has_all_distances")
 # Counters of the queue and of its parts, double-buffered.
 COUNTERS = Offsets(queue_counters=2, part_counters=2)
-# Rows of more arcs are pulled by all warps; vertices that have them may be queued beside all others.
+# Rows of more arcs are pulled by all warps; vertices that have them may be queued in addition to all others.
 SIZES = Constants(num_counters=COUNTERS.total, all_warps_row=256)
 ALL_WARPS_ROW = SIZES.all_warps_row
 RECORD = ("method", "frontier", "arcs", "nanoseconds", "bytes")

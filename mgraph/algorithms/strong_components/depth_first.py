@@ -48,7 +48,7 @@ def find_strong_components(shard: Shard, comm: Communicator, trace: Trace) -> Ar
 
 @inline
 def search_in_depth(most_arcs, taken, indptr, targets, places, stack, way, lows, nexts, roots, cursor):
-    """Search on where `cursor` is, until all is found or so many arcs are scanned; return the arcs scanned.
+    """Search on where `cursor` is, until all is found or `most_arcs` arcs are scanned; return the arcs scanned.
 
     `places` are places on the stack, from 1; those of vertices in known components are `taken`. `way` are the vertices
     from the start of the search to where it is, each with its low and its next arc. `cursor` has the start of the

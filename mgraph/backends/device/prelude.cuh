@@ -400,7 +400,7 @@ __device__ inline u64 edge_weight(u64 key, u64 a, u64 b, u64 max_weight) {
 // Polls before a look at the abort word, which is in host memory: reading it takes longer than most
 // waits.
 constexpr u32 POLLS_PER_ABORT_CHECK = 256;
-// After so many polls a wait pauses between two: polls in quick succession slow down the threads
+// After this many polls a wait pauses between two: polls in quick succession slow down the threads
 // that still work (a round of shortest paths at scale 22 on an H200: 19 ms, and 0.8 ms with
 // pauses).
 constexpr u32 QUICK_POLLS = 64;

@@ -162,7 +162,7 @@ struct Ranks {
 };
 
 // ---- sources -----------------------------------------------------------------------------------
-// At most so many sources are translated to positions by the search itself.
+// At most this many sources are translated to positions by the search itself.
 constexpr i64 MAX_SHARED_SOURCES = 64;
 // The sources: in `listed`, in host memory, as positions where `are_positions`, else as user ids:
 // their positions are written there and to each block's `here`.
