@@ -221,7 +221,7 @@ def list_edges(
     """List both ends of the edges of unmarked owned states: giant[0] replaces a marked target.
 
     Work items are words of bits from state `base` on. An edge between two of them is listed at its larger end. No more
-    than `room` are written; counters[0] counts all arcs scanned, even beyond.
+    than `capacity` are written; counters[0] counts all arcs scanned, even beyond.
     """
     for row in range(32 * lo, min(32 * hi, num_owned)):
         if test_bit(bits, base + row):
@@ -324,7 +324,7 @@ def settle(lo, hi, num_positions, stride, multiplier, bits, giant, parents):
 def list_others(lo, hi, capacity, num_positions, stride, multiplier, bits, giant, parents, counters, others, roots):
     """List unmarked positions, and giant[0], that are not roots, with their roots.
 
-    Work items are words of bits. No more than `room` are written, but all are counted, in counters[0].
+    Work items are words of bits. No more than `capacity` are written, but all are counted, in counters[0].
     """
     for word in range(lo, hi):
         for i in range(32):
@@ -387,8 +387,8 @@ def find_smallest(lo, hi, users, base, stride, multiplier, bits, giant, roots, s
 def list_roots(lo, hi, num_owned, base, stride, multiplier, capacity, bits, giant, roots, counters, found):
     """List the owned positions that are roots.
 
-    No more than `room` are written, but all are counted, in counters[0]. Work items are words of the states from `base`
-    on. Where there are bits, the root of giant[0] is the only marked root.
+    No more than `capacity` are written, but all are counted, in counters[0]. Work items are words of the states from
+    `base` on. Where there are bits, the root of giant[0] is the only marked root.
     """
     for row in range(32 * lo, min(32 * hi, num_owned)):
         v = position_of(np.int64(base + row), stride, multiplier)
