@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 import secrets
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -14,28 +15,39 @@ LOGGER = logging.getLogger("mgraph")
 FORMAT = "%(asctime)s - %(name)s - %(levelname)s - call %(call)s - rank %(rank)s - %(job)s - %(message)s"
 # A longer wait is logged.
 QUIET_WAIT_S = 2.0
-# Of the call that runs in this context: the client chooses it, and sends it to the ranks.
-_call_id: ContextVar[str | None] = ContextVar("mgraph call", default=None)
+
+
+class _Scope:
+    """The block of a call, with the id that the client chooses and sends to the ranks."""
+
+    def __init__(self, call: str) -> None:
+        self.call = call
+
+
+# A weak reference: an interrupt may leave it set, and the next call must not take the id of one that is over.
+_scope: ContextVar[weakref.ref[_Scope] | None] = ContextVar("mgraph call", default=None)
 
 
 def current_call() -> str | None:
     """Return the id of the call that runs here, None outside of one."""
-    return _call_id.get()
+    reference = _scope.get()
+    scope = None if reference is None else reference()
+    return None if scope is None else scope.call
 
 
 @contextmanager
 def call_scope(call: str | None = None) -> Iterator[str]:
     """Give records of the block the id of a call; by default that of the call around it, or a new one."""
-    call = call or _call_id.get() or secrets.token_hex(4)
-    before = _call_id.set(call)
+    scope = _Scope(call or current_call() or secrets.token_hex(4))
+    before = _scope.set(weakref.ref(scope))
     try:
-        yield call
+        yield scope.call
     finally:
-        _call_id.reset(before)
+        _scope.reset(before)
 
 
 def _add_call(record: logging.LogRecord) -> bool:
-    record.call = getattr(record, "call", None) or _call_id.get()
+    record.call = getattr(record, "call", None) or current_call()
     return True
 
 

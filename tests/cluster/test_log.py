@@ -13,12 +13,13 @@ import subprocess
 import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 from distributed import Client, LocalCluster
 
 import mgraph as mg
-from mgraph.cluster import client_lease, network
+from mgraph.cluster import client_lease, log, network
 from mgraph.cluster.dask import DaskCluster
 from mgraph.cluster.log import LOGGER, call_scope, log_beside_dask, log_of
 
@@ -97,6 +98,19 @@ def test_all_records_of_a_call_have_one_id_of_their_own(caplog):
     failed = {(None, "fails:"), (1, "begins"), (1, "fails:")}
     assert failed <= by_job[3] <= failed | {(0, "begins"), (0, "fails:")}
     assert len(jobs) == 4
+
+
+def test_call_whose_end_was_interrupted_gives_its_id_to_no_other(monkeypatch):
+    def interrupted(token):
+        raise KeyboardInterrupt
+
+    variable = log._scope
+    monkeypatch.setattr(log, "_scope", SimpleNamespace(get=variable.get, set=variable.set, reset=interrupted))
+    with contextlib.suppress(KeyboardInterrupt), call_scope("01234567"):
+        pass
+    monkeypatch.undo()
+    with call_scope() as call:
+        assert call != "01234567"
 
 
 def test_wait_of_a_client_has_the_id_of_its_call(caplog, monkeypatch):
