@@ -18,12 +18,11 @@ from mgraph.api.graph import Graph
 
 
 def distances_to_all(case, *, weighted):
-    """Return a row for each vertex: the finite distances of others to it."""
+    """Return a row for each vertex: the finite distances of others to it, summed from the vertex on."""
     search = oracles.sssp if weighted else oracles.bfs
-    rows = np.array([search(case, [v]) for v in range(case.num_vertices)], np.float64).reshape(case.num_vertices, -1)
-    of_targets = rows.T
-    is_finite = (of_targets >= 0) & np.isfinite(of_targets)
-    return [row[known].tolist() for row, known in zip(of_targets, is_finite, strict=True)]
+    back = replace(case, sources=case.targets, targets=case.sources)
+    rows = [np.asarray(search(back, [v]), np.float64) for v in range(case.num_vertices)]
+    return [row[(row >= 0) & np.isfinite(row)].tolist() for row in rows]
 
 
 def exact_closeness(case, distances):
