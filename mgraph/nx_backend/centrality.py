@@ -14,7 +14,13 @@ __all__ = ["closeness_centrality", "harmonic_centrality"]
 
 
 def closeness_centrality(
-    G: ConvertedGraph, u: Any = None, distance: Any = None, wf_improved: bool = True, *, cluster: Any = None
+    G: ConvertedGraph,
+    u: Any = None,
+    distance: Any = None,
+    wf_improved: bool = True,
+    *,
+    sp: None = None,
+    cluster: Any = None,
 ) -> Any:
     """Return the closeness of a node, or by node of all."""
     if u is None:
