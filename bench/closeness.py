@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
-from collections.abc import Callable
 
 import igraph
 import numpy as np
 import record
 import scipy.sparse
 from scipy.sparse import csgraph
+from timing import least
 
 import mgraph as mg
 from mgraph.api.graph import Graph
@@ -67,26 +66,15 @@ def measure(g: Graph, count: int, *, weighted: bool) -> None:
         # Within the component, without the share that is reached.
         return np.array(theirs.closeness(vertices.tolist(), weights=lengths.tolist() if weighted else None))
 
-    seconds, found = least(lambda: mg.closeness(g, vertices, weighted=weighted))
-    scipy_s, expected = least(by_scipy)
-    igraph_s, _ = least(by_igraph)
+    seconds, found = least(REPEATS, lambda: mg.closeness(g, vertices, weighted=weighted))
+    scipy_s, expected = least(REPEATS, by_scipy)
+    igraph_s, _ = least(REPEATS, by_igraph)
     np.testing.assert_allclose(found, expected, rtol=1e-9)
     facts = {"bench": "closeness", "graph": g.name, "weighted": weighted, "vertices": count, "validated": True}
     times = {"ms": seconds, "scipy_ms": scipy_s, "igraph_ms": igraph_s}
     record.append("cpu", None, facts | {name: round(1e3 * s, 2) for name, s in times.items()})
     cells = " | ".join(f"{1e3 * s:.0f}" for s in times.values())
     print(f"| {g.name} | {'weights' if weighted else 'hops'} | {cells} |", flush=True)
-
-
-def least(call: Callable[[], np.ndarray]) -> tuple[float, np.ndarray]:
-    """Return the least seconds of some calls, after a first one, and the last result."""
-    call()
-    seconds = []
-    for _ in range(REPEATS):
-        began = time.perf_counter()
-        found = call()
-        seconds.append(time.perf_counter() - began)
-    return min(seconds), found
 
 
 if __name__ == "__main__":

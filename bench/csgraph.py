@@ -12,13 +12,13 @@ from __future__ import annotations
 import argparse
 import functools
 import sys
-import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 from scipy.sparse import csgraph as scipys
+from timing import least
 
 import mgraph as mg
 from mgraph import csgraph
@@ -83,17 +83,6 @@ def made(entries: int) -> Any:
     n = entries // MEAN_DEGREE
     rows, columns = rng.integers(0, n, (2, entries), np.int32)
     return scipy.sparse.coo_array((rng.random(entries), (rows, columns)), shape=(n, n)).tocsr()
-
-
-def least(repeats: int, call: Callable[[], Any]) -> tuple[float, Any]:
-    """Return the least seconds of some calls, after a first one, and its result."""
-    found = call()
-    seconds = []
-    for _ in range(repeats):
-        began = time.perf_counter()
-        call()
-        seconds.append(time.perf_counter() - began)
-    return min(seconds), found
 
 
 if __name__ == "__main__":

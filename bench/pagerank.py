@@ -4,8 +4,8 @@
     python bench/pagerank.py rmat:15 fixed:32768:8
     python bench/pagerank.py rmat:22 rmat:24 rmat:26 rmat:28 --backend cuda --alone
 
-A call begins with the library's own graph in memory, whose weights are left out, and ends when all scores are an array
-or what the library returns in its place; of mgraph the time of the iterations alone is printed too. Ten iterations are
+A call begins with the library's own graph in memory, without its weights, and ends when all scores are in an array, or
+in what the library returns; of mgraph the time of the iterations alone is printed too. Ten iterations are
 made by mgraph and by SciPy's product of a matrix and a vector; then each library iterates until all scores together
 change by less than 1e-9 (igraph: as far as it does). Every result is compared with mgraph's validated one, within 1e-8
 in all: a difference ends the run. (NetworKit is left out: it defines scores of isolated vertices otherwise.) Times are
@@ -14,13 +14,13 @@ the least of --repeats, one after another. The table is that of docs/pagerank.md
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import click
 import numpy as np
 import record
+from timing import least
 
 import mgraph as mg
 
@@ -28,16 +28,6 @@ DAMPING = 0.85
 ITERATIONS = 10
 CHANGE = 1e-9
 DIFFERENCE = 1e-8
-
-
-def least(repeats: int, call: Callable[[], Any]) -> tuple[float, Any]:
-    """Return the least milliseconds of some calls, and the last result."""
-    times = []
-    for _ in range(repeats):
-        began = time.perf_counter()
-        found = call()
-        times.append(1e3 * (time.perf_counter() - began))
-    return min(times), found
 
 
 def iterated(g: mg.Graph, **how: Any) -> tuple[np.ndarray, float]:
@@ -104,7 +94,7 @@ def ten(g: mg.Graph, repeats: int) -> tuple[list[str], np.ndarray]:
             mg.validate(checked)
     facts = {"bench": "pagerank", "graph": g.name, "arcs": g.info.num_arcs, "layout": g.info.layout}
     facts |= {"ranks": g.num_ranks, "iterations": ITERATIONS, "validated": g.info.layout == "rows"}
-    whole = min(one for one, _ in runs)
+    whole = 1e3 * min(one for one, _ in runs)
     facts |= {"ms": round(whole, 3), "iterating_ms": round(iterating, 3), "giga_arcs_per_s": round(rate, 2)}
     record.append(g.cluster.backend, None, facts)
     return [f"{whole:.4g}", f"{iterating:.4g}", f"{rate:.3g}"], runs[0][1][0]
@@ -126,17 +116,17 @@ def main(graphs: tuple[str, ...], backend: str, num_ranks: int, layout: Any, alo
             cells, fixed = ten(g, repeats)
             until = {"tolerance": CHANGE / g.num_vertices, "max_iterations": 1000}
             if not alone:
-                milliseconds, scores = least(repeats, by_scipy(g))
+                seconds, scores = least(repeats, by_scipy(g))
                 compare("SciPy", scores, fixed)
                 with mg.pagerank(g, DAMPING, weighted=False, **until) as checked:
                     mg.validate(checked)
-                cells.append(f"{milliseconds:.4g}")
-                milliseconds, (right, _) = least(repeats, lambda g=g, until=until: iterated(g, **until))
-                cells.append(f"{milliseconds:.4g}")
+                cells.append(f"{1e3 * seconds:.4g}")
+                seconds, (right, _) = least(repeats, lambda g=g, until=until: iterated(g, **until))
+                cells.append(f"{1e3 * seconds:.4g}")
             for library, call in () if alone else others(g):
-                milliseconds, scores = least(repeats, call)
+                seconds, scores = least(repeats, call)
                 compare(library, scores, right)
-                cells.append(f"{library} {milliseconds:.4g}")
+                cells.append(f"{library} {1e3 * seconds:.4g}")
             click.echo(f"| {name} | {g.info.num_arcs:,} | {' | '.join(cells)} |")
 
 

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import scipy.sparse
 from scipy.sparse import csgraph
+from timing import least
 
 import mgraph as mg
 from mgraph.cluster.in_process import InProcessCluster
@@ -54,13 +54,13 @@ def row(arcs: Arcs, one: InProcessCluster, several: InProcessCluster) -> list[st
     """Return the cells of a graph."""
     n, sources, targets = arcs
     matrix = scipy.sparse.csr_array((np.ones(len(sources), np.int8), (sources, targets)), shape=(n, n))
-    scipy_s, (_, numbers) = least(lambda: csgraph.connected_components(matrix, connection="strong"))
+    scipy_s, (_, numbers) = least(REPEATS, lambda: csgraph.connected_components(matrix, connection="strong"))
     smallest = np.full(n, n)
     np.minimum.at(smallest, numbers, np.arange(n))
     times = [f"{1e3 * scipy_s:.0f}"]
     for cluster in (one, several):
         with mg.from_edges(sources, targets, num_vertices=n, directed=True, cluster=cluster) as g:
-            seconds, found = least(lambda: mg.strongly_connected_components(g))
+            seconds, found = least(REPEATS, lambda: mg.strongly_connected_components(g))
             if not np.array_equal(found.labels.to_numpy(), smallest[numbers]):
                 raise SystemExit(f"labels differ from SciPy's on {cluster}")
             num_arcs = g.num_edges
@@ -70,17 +70,6 @@ def row(arcs: Arcs, one: InProcessCluster, several: InProcessCluster) -> list[st
     passes = sum(a != b for a, b in zip(["", *rounds], rounds, strict=False))
     scans = f"{sum(found.stats.arcs) / num_arcs:.1f}"
     return [str(n), str(num_arcs), str(found.num_components), *times, str(len(rounds)), str(passes), scans]
-
-
-def least(call: Callable) -> tuple[float, object]:
-    """Return the least seconds of some calls, after a first one, and the last result."""
-    call()
-    seconds = []
-    for _ in range(REPEATS):
-        begin = time.perf_counter()
-        found = call()
-        seconds.append(time.perf_counter() - begin)
-    return min(seconds), found
 
 
 def drawn(n: int) -> Iterator[tuple[str, Arcs]]:

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections.abc import Callable
 from typing import Any
 
 import networkx as nx
 import numpy as np
+from timing import least
 
 import mgraph as mg
 from mgraph.generate.spec import is_spec
@@ -45,7 +45,7 @@ def row(name: str) -> list[str]:
         with mg.connect(num_ranks=num_ranks, backend="cpu") as cluster, built(name, cluster) as g:
             with mg.core_numbers(g) as found:
                 mg.validate(found)
-            seconds, cores = least(lambda g=g: mg.core_numbers(g).cores.to_numpy())
+            seconds, cores = least(REPEATS, lambda g=g: mg.core_numbers(g).cores.to_numpy())
             times.append(seconds)
             assert right is None or np.array_equal(right, cores)
             right = cores
@@ -53,7 +53,7 @@ def row(name: str) -> list[str]:
             sources, targets, *_ = g.edges.to_numpy()
     libraries = []
     for call in calls(sizes[0], sources, targets):
-        seconds, found = least(call)
+        seconds, found = least(REPEATS, call)
         if not np.array_equal(found, right):
             raise SystemExit(f"{name}: core numbers differ")
         libraries.append(seconds)
@@ -80,16 +80,6 @@ def calls(n: int, sources: np.ndarray, targets: np.ndarray) -> tuple[Callable[[]
         return nk.centrality.CoreDecomposition(of_networkit, enforceBucketQueueAlgorithm=True).run().scores()
 
     return lambda: list(nx.core_number(of_networkx).values()), of_igraph.coreness, by_networkit
-
-
-def least(call: Callable[[], Any]) -> tuple[float, Any]:
-    """Return the least seconds of some calls, and the last result."""
-    seconds = []
-    for _ in range(REPEATS):
-        begin = time.perf_counter()
-        found = call()
-        seconds.append(time.perf_counter() - begin)
-    return min(seconds), found
 
 
 if __name__ == "__main__":
