@@ -1,4 +1,4 @@
-"""Compare two checkouts on one machine: each cell of bench/run.py is measured by OLD and by NEW, in turn.
+"""Compare two checkouts on one machine: each cell of bench/run.py is measured alternately in OLD and NEW.
 
 Each checkout has a process with its graphs; for a GPU both run on one core. Where a machine has other guests, a core
 may be twice as slow for seconds, and the next one not: so only the ratio of two measurements counts, one right after

@@ -83,7 +83,7 @@ class Graph500Run:
         The roots of the searches.
     searches
         For each of bfs and sssp (kernels 2 and 3), one search for each root, validated if `validated`: the one that
-        counts, whose arrays are in the graph's own order.
+        counts, with arrays in the graph's own order.
     in_user_order
         The same with arrays in the order of user ids.
     at_once

@@ -51,12 +51,15 @@ def pagerank(
 
 
 def _refuse_summed_arcs(G: ConvertedGraph) -> None:
-    """Refuse self-loops, which a build drops, and parallel edges, of which it keeps one: NetworkX adds up both."""
+    """Refuse self-loops, which a build drops, and parallel edges, of which it keeps one: NetworkX adds up both.
+
+    After a NotImplementedError NetworkX asks the next backend, or runs its own function.
+    """
     sources = G.sources()
     if (sources == G.targets).any():
-        raise NotImplementedError("self-loops count in NetworkX, and mgraph has none")
+        raise NotImplementedError("self-loops count in a PageRank of NetworkX, and a build of mgraph drops them")
     if G.is_multigraph() and len(np.unique(sources * len(G) + G.targets)) < len(sources):
-        raise NotImplementedError("parallel edges add up in NetworkX, and of these mgraph keeps one")
+        raise NotImplementedError("parallel edges add up in a PageRank of NetworkX, and a build of mgraph keeps one")
 
 
 @contextlib.contextmanager

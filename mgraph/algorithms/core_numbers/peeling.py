@@ -9,7 +9,7 @@
         level = level + 1, or the fewest arcs of any vertex if none has so few
 
 The k-core is what remains before level k, whatever the order in which a level peels: so core numbers are unique, and
-the same for any number of ranks. On its own rank a vertex that is peeled leads to the next one within a launch; ways
+the same for any number of ranks. On its own rank a vertex that is peeled leads to the next one within a launch; paths
 over ranks take a superstep for each arc between two.
 
 Arcs of a directed graph count at both ends, and two opposite arcs count twice, as in NetworkX.
@@ -92,7 +92,7 @@ class _Peeling:
             self.trace.superstep(method="peel", frontier=num_frontier, arcs=arcs)
 
     def _peel(self, level: int, frontier: Array) -> tuple[Array, int]:
-        """Peel the frontier; return the owned vertices whose neighbors lose arcs next, and the arcs scanned."""
+        """Peel the frontier; return the next one, of owned vertices, and the arcs scanned."""
         backend = self.backend
         counters = backend.xp.zeros(2, np.int64)
         peel[backend](

@@ -32,7 +32,7 @@ extern "C" __global__ void pull_scores(i64 lo, i64 hi, const i64* indptr, i64 nu
   for (i64 begin = lo + blockIdx.x * length; begin < hi; begin += gridDim.x * length) {
     i64 end = begin + length < hi ? begin + length : hi;
     ArcTile tile(indptr, num_rows, begin, end);
-    // By whole warps, whose lanes add up the parts of a row.
+    // Whole warps: the lanes add up the parts of a row.
     for (i64 first = begin + (threadIdx.x & ~31); first < end; first += blockDim.x) {
       i64 arc = first + lane_index(), row = -1, part = 0;
       if (arc < end) {

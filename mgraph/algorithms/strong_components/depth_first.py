@@ -6,7 +6,7 @@
             an arc to a vertex on the stack: low = min(low, its place)
         leave v: if low is its own place, v and all above it on the stack are a component; take them off
 
-The search (Tarjan, 1972) is serial, as SciPy's is, and long ways cost it no more than short ones. It needs no in-rows.
+The search (Tarjan, 1972) is serial, as SciPy's is, and long paths cost it no more than short ones. It needs no in-rows.
 Coloring scans each arc several times, and takes rounds: two cores do not make up for that.
 """
 
