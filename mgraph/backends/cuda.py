@@ -20,8 +20,17 @@ from cupy.cuda import alloc, driver, get_current_stream, runtime
 from mgraph.backends import cuda_ipc
 from mgraph.backends.base import LIMITS, Allocated, Bound, PersistentBackend
 from mgraph.backends.compile_clock import CLOCK, say_once
-from mgraph.backends.copies import BLOCK_BYTES, MIN_DOWNLOAD_BYTES, MIN_UPLOAD_BYTES, download, upload
+from mgraph.backends.copies import (
+    BLOCK_BYTES,
+    MAX_PINNED_BYTES,
+    MIN_DOWNLOAD_BYTES,
+    MIN_UPLOAD_BYTES,
+    download,
+    pinned,
+    upload,
+)
 from mgraph.backends.cuda_source import OPTIONS, module_text
+from mgraph.backends.recycled import RecycledMemory
 
 if TYPE_CHECKING:
     from mgraph.backends.kernel import Kernel
@@ -199,6 +208,7 @@ class CudaBackend(PersistentBackend):
         self.arrived = cupy.zeros(1, np.int64)
         self._host_words = _pinned(1, np.int64)
         self._parameters = _ThreadParameters()
+        self._downloads = RecycledMemory(pinned, MAX_PINNED_BYTES)
 
     def enter_thread(self) -> None:
         # The current device is per thread, device 0 at first.
@@ -268,8 +278,11 @@ class CudaBackend(PersistentBackend):
         return array
 
     def to_host(self, array: Array) -> np.ndarray:
-        is_large = array.nbytes >= MIN_DOWNLOAD_BYTES and isinstance(array, cupy.ndarray)
-        return download(array) if is_large and array.flags.c_contiguous else cupy.asnumpy(array)
+        if not (isinstance(array, cupy.ndarray) and array.flags.c_contiguous):
+            return cupy.asnumpy(array)
+        if array.nbytes >= MIN_DOWNLOAD_BYTES:
+            return download(array)
+        return array.get(out=self._downloads.empty(array.size, array.dtype).reshape(array.shape))
 
     def to_device(self, array: np.ndarray) -> Array:
         is_block = MIN_UPLOAD_BYTES <= array.nbytes <= BLOCK_BYTES and isinstance(array, np.ndarray)

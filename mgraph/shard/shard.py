@@ -175,9 +175,11 @@ class Shard:
     overflowed_itemsize: int = 0  # bytes of the widest distance dtype that a search has overflowed
     exceeds_uint8_levels: bool = False  # a search has exceeded the levels that uint8 holds
     # By algorithm, whether the CPU beside one GPU searches this graph sooner, if known; until it is certain, the time
-    # that a trial of the GPU took for each level or unit of distance, in ns (gpu_or_host.py). Kept by for_call().
+    # that a trial of the GPU took for each level or unit of distance, in ns, and after how many arcs of wide levels the
+    # CPU gives up (gpu_or_host.py). Kept by for_call().
     faster_on_host: dict[str, bool] = field(default_factory=dict)
     trial_ns_per_distance: dict[str, float] = field(default_factory=dict)
+    max_wide_arcs: dict[str, int] = field(default_factory=dict)
     kept: dict[tuple, Any] = field(default_factory=dict, repr=False, compare=False)  # of functions cached_on_shard
     made_over: weakref.ref[Communicator] | None = None  # the communicator by which the derived data was built
 

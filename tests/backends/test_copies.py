@@ -29,6 +29,20 @@ def test_arrays_come_back_as_they_were(num_bytes):
 
 
 @pytest.mark.gpu
+def test_arrays_that_are_held_stay_as_they_are():
+    """They are in pinned memory up to its limit: the first ones freed are used again, those held are not."""
+    backend = make_backend("cuda")
+    word = np.dtype(np.int64)
+    held = [backend.to_host(backend.full(1 << 20, k, word)) for k in range(20)]
+    for k in range(40):
+        if not k % 8:
+            del held[0]
+        assert (backend.to_host(backend.full(1 << 20, -k, word)) == -k).all()
+    assert [array[0] for array in held] == list(range(5, 20))
+    assert all((array == array[0]).all() for array in held)
+
+
+@pytest.mark.gpu
 @pytest.mark.parametrize("num_bytes", [3 << 20, 9 << 20])
 def test_array_may_change_once_it_is_uploaded_by_any_thread(num_bytes):
     backend = make_backend("cuda")

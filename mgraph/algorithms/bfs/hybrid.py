@@ -33,6 +33,7 @@ from mgraph.algorithms.bfs.hybrid_kernels import (
     push_levels,
 )
 from mgraph.algorithms.bfs.hybrid_kernels import LEVEL as LEVEL_COUNTER
+from mgraph.algorithms.common.gpu_or_host import max_wide_arcs
 from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.derived import IN_ROWS
 from mgraph.algorithms.variant import Conditions, Variant
@@ -65,15 +66,18 @@ def bfs_hybrid(
 ) -> Traversal | None:
     """Find the levels and parents that step.py finds from `sources`, which are positions.
 
-    Return None if a level is wide, where the host was chosen for a GPU because levels are narrow.
+    Return None if much of the search is wide, where the host was chosen for a GPU because levels are narrow.
     """
     search = _Search(shard, own_states(shard.partition, comm.rank, sources))
     targets = own_states(shard.partition, comm.rank, until).astype(np.int64) if until else NO_TARGETS
     last_level = LAST_LEVEL if depth_limit is None else depth_limit
+    wide_arcs_left = max_wide_arcs(shard, "bfs")
     while (following := search.push_levels(last_level, targets, trace)) != ENDED:
         is_wide = following == WIDE_PUSH or (following == PULL and shard.num_owned > MAX_PULLED)
-        if is_wide and shard.faster_on_host.get("bfs"):
-            return None
+        if is_wide:
+            wide_arcs_left -= int(search.counters[ARCS])
+            if wide_arcs_left < 0:
+                return None
         if following == PULL:
             search.pull(is_wide, trace)
         elif following == WIDE_PUSH:

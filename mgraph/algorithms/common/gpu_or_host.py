@@ -4,12 +4,14 @@ A persistent launch takes 0.65 us for a level of one vertex, and 1.3 us for a ro
 searched some 60 vertices. So the first search of a graph is a trial of the GPU: its time for each vertex reached is
 compared with what the host should take at best. Where the host should be faster, its first search decides:
 
-    it becomes wide: given up, and the GPU has the graph
+    it becomes wide: given up once its wide part is as long as some trials, and the GPU has the graph
     it reaches most vertices: compared with what the GPU should have taken to reach as far, by its time for each level,
         or unit of distance, and by all arcs
 """
 
 from __future__ import annotations
+
+import math
 
 from mgraph.algorithms.variant import Conditions
 from mgraph.backends.base import PersistentBackend
@@ -24,6 +26,9 @@ NS_PER_CALL = 200_000
 GPU_NS_PER_ARC = 0.1
 # From this multiple of the GPU's time on, the host counts as slower.
 SLOWER = 1.1
+# The host gives up once the wide levels of a search take this many times the GPU's trial: a dense part in front of a
+# long path is worth that.
+WIDE_TRIALS = 8
 
 
 def try_gpu(shard: Shard, algorithm: str, nanoseconds: int, num_reached: int, farthest: float) -> bool:
@@ -38,6 +43,7 @@ def try_gpu(shard: Shard, algorithm: str, nanoseconds: int, num_reached: int, fa
         shard.faster_on_host[algorithm] = is_faster
         if is_faster:
             shard.trial_ns_per_distance[algorithm] = nanoseconds / max(farthest, 1)
+            shard.max_wide_arcs[algorithm] = int(WIDE_TRIALS * nanoseconds / NS_PER_ARC[algorithm])
     return shard.faster_on_host.get(algorithm, False)
 
 
@@ -52,6 +58,11 @@ def decide(shard: Shard, algorithm: str, seconds: float, num_reached: int, farth
         return
     of_gpu = shard.trial_ns_per_distance.pop(algorithm) * farthest + GPU_NS_PER_ARC * shard.info.num_arcs
     shard.faster_on_host[algorithm] = 1e9 * seconds <= NS_PER_CALL + SLOWER * of_gpu
+
+
+def max_wide_arcs(shard: Shard, algorithm: str) -> float:
+    """Return after how many arcs of wide levels a search of the host is given up; never where it was asked for."""
+    return shard.max_wide_arcs[algorithm] if shard.faster_on_host.get(algorithm) else math.inf
 
 
 def give_up(shard: Shard, algorithm: str) -> None:

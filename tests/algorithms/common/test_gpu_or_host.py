@@ -51,7 +51,7 @@ def costs(monkeypatch):
 
     def set_costs(ns_per_vertex, *, slower=False):
         monkeypatch.setattr(gpu_or_host, "NS_PER_VERTEX", dict.fromkeys(["bfs", "sssp"], ns_per_vertex))
-        monkeypatch.setattr(gpu_or_host, "NS_PER_ARC", dict.fromkeys(["bfs", "sssp"], 0))
+        monkeypatch.setattr(gpu_or_host, "NS_PER_ARC", dict.fromkeys(["bfs", "sssp"], 1e-9))
         monkeypatch.setattr(gpu_or_host, "SLOWER", 0 if slower else 10**12)
 
     return set_costs
@@ -156,20 +156,28 @@ def test_directed_graph_is_searched_on_the_host_in_any_order_of_algorithms(clust
 
 
 @pytest.mark.parametrize(("search", "other"), SEARCHES)
-def test_wide_search_on_the_host_is_given_up(cluster, costs, search, other, monkeypatch):
-    """A path of a trial's length leads to a dense part, which the CPU is never to search for the GPU."""
+@pytest.mark.parametrize("wide_trials", [0, 10**9])
+def test_wide_search_on_the_host_is_given_up(cluster, costs, search, other, wide_trials, monkeypatch):
+    """A path of a trial's length leads to a dense part: the CPU searches it for the GPU if that is short."""
     costs(0)
+    monkeypatch.setattr(gpu_or_host, "WIDE_TRIALS", wide_trials)
+    monkeypatch.setattr(bfs, "MAX_UINT8_LEVELS", DEPTH)
     monkeypatch.setattr(bfs_hybrid, "MAX_PULLED", 10)
     monkeypatch.setattr(sssp_hybrid, "MAX_WAITING", 2)
     name = search.__name__
     ends = [(v, v + 1) for v in range(DEPTH + 20)] + [
         (DEPTH + 20 + u, DEPTH + 20 + v) for u in range(60) for v in range(u)
     ]
+    ends += [(DEPTH + 79 + v, DEPTH + 80 + v) for v in range(9)]
     weights = np.resize(np.arange(1, 8, dtype=np.uint8), len(ends))
     with mg.from_edges(*np.transpose(ends), weights, cluster=cluster) as g:
         expected = found(search, g, 0, method=other)[2]
-        for _ in range(2):
-            assert found(search, g, 0)[::2] == (f"{name}.persistent", expected)
+        is_short = search is mg.bfs and wide_trials
+        variant = f"{name}.{'host' if is_short else 'persistent'}"
+        first, steps, values = found(search, g, 0)
+        assert (first, values) == (variant, expected)
+        assert "serial" in steps, "the host began to search"
+        assert found(search, g, 0)[::2] == (variant, expected)
         assert found(search, g, 0, method="host")[::2] == (f"{name}.host", expected)
 
 
