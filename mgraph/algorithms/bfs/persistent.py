@@ -96,13 +96,15 @@ def bfs_persistent(
         records = search.control.records(num_records)
         trace.add_persistent(partial(_steps, records))
         # In bytes each level has a record of its own.
-        num_levels = _sum_of(records, "levels") if dtype == LEVEL and limit != depth_limit else num_records
+        num_levels = int(_facts_of(records, "levels").sum()) if dtype == LEVEL and limit != depth_limit else num_records
         if limit is None or limit == depth_limit or num_levels < limit:
             return Traversal(levels, parents, reached, reached_arcs, in_user_ids)
         shard.exceeds_uint8_levels |= dtype == NARROW_LEVEL
-        took = _sum_of(records, "nanoseconds")
-        if shard.faster_on_host.get("bfs") is None and try_gpu(shard, "bfs", took, reached, num_levels):
-            return None  # from now on another variant applies
+        if shard.faster_on_host.get("bfs") is None:
+            times = _facts_of(records, "nanoseconds")
+            frontiers = _facts_of(records, "frontier")
+            if try_gpu(shard, "bfs", times, frontiers, reached, num_levels):
+                return None  # from now on another variant applies
         # Freed before the next search allocates its own.
         del levels, parents, in_user_ids
     raise AssertionError("levels of 32 bits are never too narrow")
@@ -197,9 +199,9 @@ def _search_from_one(shard: Shard, dtype: np.dtype) -> _Search:
     return _Search(shard, 1, 0, dtype)
 
 
-def _sum_of(log: bytes, fact: str) -> int:
-    """Return the sum of a fact over the trace records."""
-    return int(np.frombuffer(log, np.int64).reshape(-1, len(RECORD))[:, RECORD.index(fact)].sum())
+def _facts_of(log: bytes, fact: str) -> np.ndarray:
+    """Return a fact of each trace record."""
+    return np.frombuffer(log, np.int64).reshape(-1, len(RECORD))[:, RECORD.index(fact)]
 
 
 def _steps(log: bytes) -> list[dict]:

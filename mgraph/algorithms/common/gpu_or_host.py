@@ -2,7 +2,8 @@
 
 A persistent launch takes 0.65 us for a level of one vertex, and 1.3 us for a round of shortest paths; a core has then
 searched some 60 vertices. So the first search of a graph is a trial of the GPU: its time for each vertex reached is
-compared with what the host should take at best. Where the host should be faster, its first search decides:
+compared with what the host should take at best. Where the host should be faster to reach as much, or would be in the
+second half of the trial and the whole graph is small (a dense part in front of a long path), its first search decides:
 
     it becomes wide: given up once its wide part is as long as some trials, and the GPU has the graph
     it reaches most vertices: compared with what the GPU should have taken to reach as far, by its time for each level,
@@ -13,6 +14,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from mgraph.algorithms.variant import Conditions
 from mgraph.backends.base import PersistentBackend
 from mgraph.shard.shard import Shard
@@ -22,6 +25,8 @@ NS_PER_VERTEX = {"bfs": 12.0, "sssp": 15.0}
 NS_PER_ARC = {"bfs": 1.0, "sssp": 5.0}
 # And for the call, with copies of the result to the GPU. A shorter search on the GPU shows nothing.
 NS_PER_CALL = 200_000
+# To copy an arc to the host, once a graph.
+COPY_NS_PER_ARC = 0.5
 # Of the GPU, for an arc in addition to the levels or rounds: some 10 G arcs a second.
 GPU_NS_PER_ARC = 0.1
 # From this multiple of the GPU's time on, the host counts as slower.
@@ -31,19 +36,27 @@ SLOWER = 1.1
 WIDE_TRIALS = 8
 
 
-def try_gpu(shard: Shard, algorithm: str, nanoseconds: int, num_reached: int, farthest: float) -> bool:
-    """Record a trial of the GPU: its time, the vertices that it reached, and its greatest distance.
+def try_gpu(
+    shard: Shard, algorithm: str, nanoseconds: np.ndarray, frontiers: np.ndarray, num_reached: int, farthest: float
+) -> bool:
+    """Record a trial of the GPU: its supersteps' times and frontiers, what it reached, and its greatest distance.
 
     Return whether the host should be faster.
     """
     assert isinstance(shard.backend, PersistentBackend), "no other is compared"
-    if shard.faster_on_host.get(algorithm) is None and nanoseconds > NS_PER_CALL:
-        of_vertex = NS_PER_VERTEX[algorithm] + NS_PER_ARC[algorithm] * shard.info.mean_degree
-        is_faster = shard.backend.competes_with_host and nanoseconds > NS_PER_CALL + of_vertex * num_reached
+    took = int(nanoseconds.sum())
+    if shard.faster_on_host.get(algorithm) is None and took > NS_PER_CALL:
+        of_arc = NS_PER_ARC[algorithm]
+        of_vertex = NS_PER_VERTEX[algorithm] + of_arc * shard.info.mean_degree
+        half = len(frontiers) // 2
+        becomes_narrow = int(nanoseconds[half:].sum()) > of_vertex * int(frontiers[half:].sum())
+        is_small = (COPY_NS_PER_ARC + of_arc) * shard.info.num_arcs <= WIDE_TRIALS * took
+        should_be_faster = took > NS_PER_CALL + of_vertex * num_reached or (becomes_narrow and is_small)
+        is_faster = shard.backend.competes_with_host and should_be_faster
         shard.faster_on_host[algorithm] = is_faster
         if is_faster:
-            shard.trial_ns_per_distance[algorithm] = nanoseconds / max(farthest, 1)
-            shard.max_wide_arcs[algorithm] = int(WIDE_TRIALS * nanoseconds / NS_PER_ARC[algorithm])
+            shard.trial_ns_per_distance[algorithm] = took / max(farthest, 1)
+            shard.max_wide_arcs[algorithm] = int(WIDE_TRIALS * took / of_arc)
     return shard.faster_on_host.get(algorithm, False)
 
 

@@ -88,7 +88,9 @@ def sssp_persistent(
                 drop_unsettled(dist, search.settled)
             return Traversal(dist, None)
         num_settled = total(backend, dist < search.settled)
-        if try_gpu(shard, "sssp", int(records[-1]) - started, num_settled, float(search.settled)):
+        _, frontiers, _, ended = records.reshape(-1, RECORD_WORDS).T
+        times = np.diff(ended, prepend=started)
+        if try_gpu(shard, "sssp", times, frontiers, num_settled, float(search.settled)):
             return None  # from now on another variant applies
         del dist
     raise AssertionError("a search of all rounds is whole")

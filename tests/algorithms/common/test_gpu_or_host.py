@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from emulator.backend import EmulatedBackend
@@ -89,6 +91,25 @@ def test_deep_graph_that_the_gpu_searches_faster_stays_there(path, costs, search
     variant, steps, values = found(search, path, 3)
     assert (variant, values) == (name, expected)
     assert len(steps) < len(trial_and_search)
+
+
+@pytest.mark.parametrize(
+    ("dense", "num_arcs", "faster"),
+    [(1, 1 << 20, True), (1 << 30, 1 << 20, True), (1 << 30, 1 << 40, False), (None, 1 << 20, False)],
+)
+def test_trial_shows_a_long_path_also_behind_a_dense_part(dense, num_arcs, faster):
+    """Supersteps of a microsecond: of one vertex, but the first of `dense`, or all of many vertices."""
+    frontiers = np.ones(1000, np.int64)
+    frontiers[:1] = dense or 1
+    if dense is None:
+        frontiers[:] = 1 << 10
+    info = SimpleNamespace(mean_degree=2, num_arcs=num_arcs)
+    shard = SimpleNamespace(
+        backend=Device(), info=info, faster_on_host={}, trial_ns_per_distance={}, max_wide_arcs={}
+    )  # fmt: skip
+    times = np.full(1000, 1000)
+    assert gpu_or_host.try_gpu(shard, "bfs", times, frontiers, int(frontiers.sum()), 1000) is faster
+    assert shard.faster_on_host == {"bfs": faster}
 
 
 def test_host_that_turns_out_to_be_slower_is_asked_once(path, costs):
