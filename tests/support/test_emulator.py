@@ -125,10 +125,25 @@ def test_uninitialized_local_variable_does_not_compile():
         build(text)
 
 
-def test_shared_memory_in_a_template_is_refused():
-    text = """
-    template <class T> __device__ inline T* of_block() { __shared__ T value; return &value; }
-    extern "C" __global__ void both(long long lo, long long* out) { out[lo] = (long long)of_block<long long>(); }
-    """
-    with pytest.raises(CompileError, match="no __shared__ memory in templates"):
-        build(text)
+KERNEL = 'extern "C" __global__ void both(long long lo, long long* out) { out[lo] = (long long)%s; }'
+
+
+@pytest.mark.parametrize(
+    ("function", "call"),
+    [
+        ("template <class T> __device__ T* of_block() { __shared__ T value; return &value; }", "of_block<int>()"),
+        (
+            "template <class T> struct Of { __device__ T* block() { __shared__ T value; return &value; } };",
+            "Of<int>().block()",
+        ),
+    ],
+)
+def test_shared_memory_in_a_template_is_refused(function, call):
+    with pytest.raises(CompileError, match=r"::value would .* no __shared__ memory in templates"):
+        build(f"{function}\n{KERNEL % call}")
+
+
+def test_shared_memory_beside_parameters_of_a_template_is_compiled():
+    rows = "template <class T> struct Rows { T* targets; };"
+    first = "__device__ int* first(Rows<int> rows) { __shared__ int value; value = *rows.targets; return &value; }"
+    assert build("\n".join((rows, first, KERNEL % "first({(int*)out})"))).exists()

@@ -60,12 +60,28 @@ def build(text: str, *, sanitize: bool = False) -> pathlib.Path:
         library = folder / "module.so"
         source.write_text(unit)
         _run(COMPILER, *COMMON, *KERNEL, *instrument, "-c", str(source), "-o", str(module))
-        if names := re.findall(r" [bB] (_ZZ\w+)", _run("nm", str(module))):
-            raise CompileError(f"{names[0]} would be one for all blocks: g++ has no __shared__ memory in templates")
+        _refuse_variables_for_all_blocks(module)
         # Not linked as -fsanitize=thread: the runtime takes the place of ThreadSanitizer's library.
         _run(COMPILER, "-shared", *(SANITIZERS if sanitize else ()), str(module), str(runtime), "-o", str(library))
         os.replace(library, path)
     return path
+
+
+def _refuse_variables_for_all_blocks(module: pathlib.Path) -> None:
+    """Refuse variables of functions outside the section of __shared__ memory, and those of templates in any.
+
+    Of templates older g++ makes ordinary variables, and newer g++ those of the section: refused alike, so that a kernel
+    that runs on one machine runs on all.
+    """
+    for symbol, name in re.findall(r" ([bBdD]) (_ZZ\w+)", _run("nm", str(module))):
+        shown = _run("c++filt", name).strip()
+        function = shown
+        while (without := re.sub(r"\([^()]*\)", "", function)) != function:
+            function = without
+        if "<" in function or symbol in "bB":
+            raise CompileError(
+                f"{shown} would be one for all blocks: the emulator has no __shared__ memory in templates"
+            )
 
 
 def _unit(text: str) -> str:
