@@ -198,6 +198,13 @@ class _Connection:
             return waits_for if isinstance(error, BlockingIOError) else selectors.EVENT_WRITE
         return 0
 
+    def close(self) -> None:
+        """Close the socket, and end the handshake with the segment that it offers or has mapped."""
+        # Not left to references: frames of an error's traceback may hold this connection until a garbage collection.
+        self._handshake.close()
+        self.proven = None
+        self.sock.close()
+
     def _resume(self) -> None:
         """Pass the received bytes to the handshake; store what it writes or reads next."""
         try:
@@ -316,12 +323,14 @@ class _Linking:
         del self._connections[connection.fd]
         connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         rank, segment = connection.proven
+        # From now on the segment is the link's alone.
+        connection.proven = None
         self._links[rank] = Link(rank, connection.sock, segment)
 
     def _drop(self, connection: _Connection) -> None:
         self._selector.unregister(connection.fd)
         del self._connections[connection.fd]
-        connection.sock.close()
+        connection.close()
 
     def _timeout_error(self, timeout_s: float) -> RendezvousTimeout:
         endpoint = self._endpoint

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import mmap
 import os
 import signal
+import socket
 import stat
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import comm_cases
 import numpy as np
 import pytest
 from comm_cases import same
 from comm_ranks import AMPLE_S, Gang, check, open_in_process, repeat, run_threads
+from dask_processes import wait_until
 
 from mgraph.comm import segments
+from mgraph.comm.endpoint import SocketEndpoint
+from mgraph.comm.handshake import CHALLENGE, HELLO, MAGIC, NONCE_BYTES, PROOF
 from mgraph.comm.segments import NO_OFFER, OFFER, SLOTS, host_identity, map_segment, offer_segment
-from mgraph.errors import CommAborted, CommTimeout
+from mgraph.errors import CommAborted, CommTimeout, RendezvousTimeout
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -235,15 +241,45 @@ def test_rank_that_is_killed_or_stopped_in_a_large_exchange_is_named(how):
     assert seconds < 10
 
 
+def mapped() -> int:
+    with open("/proc/self/maps") as maps:
+        return maps.read().count("/memfd:mgraph")
+
+
 @pytest.mark.parametrize("end", ["close", "abort"])
 def test_segments_are_unmapped_when_the_communicator_ends(end):
-    def mapped() -> int:
-        with open("/proc/self/maps") as maps:
-            return maps.read().count("/memfd:mgraph")
-
     before = mapped()
     comms = open_in_process("sockets", 3, AMPLE_S)
     assert mapped() == before + 6
     check(run_threads(comms, swap))
     check(run_threads(comms, lambda comm, xp: getattr(comm, end)()))
+    assert mapped() == before
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_segments_are_unmapped_if_linking_fails(linked):
+    """At once, although the error lives on, and with it every frame that it went through."""
+    before = mapped()
+    zero, one, two = endpoints = [SocketEndpoint(r, 3, host="127.0.0.1", secret=bytes(range(32))) for r in range(3)]
+    addresses = [endpoint.address for endpoint in endpoints]
+    with ThreadPoolExecutor(2) as pool, contextlib.ExitStack() as stack:
+        linking = [pool.submit(two.link, addresses, 3.0 if linked else 60.0)]
+        if linked:
+            # Rank 2 links with rank 0, and waits for rank 1 until its deadline.
+            linking.append(pool.submit(zero.link, addresses, 3.0))
+            wait_until(lambda: zero.links and two.links)
+            assert mapped() == before + 2
+        else:
+            # Rank 1 reads the offer of rank 2, and does not answer.
+            one.listener.setblocking(True)
+            peer = stack.enter_context(one.listener.accept()[0])
+            peer.recv(HELLO.size, socket.MSG_WAITALL)
+            peer.sendall(CHALLENGE.pack(MAGIC, bytes(NONCE_BYTES)))
+            peer.recv(PROOF.size, socket.MSG_WAITALL)
+            assert mapped() == before + 1
+            two.close()
+        errors = [link.exception() for link in linking]
+    zero.close()
+    one.close()
+    assert {type(error) for error in errors} == {RendezvousTimeout if linked else CommAborted}
     assert mapped() == before

@@ -21,6 +21,8 @@ from faults import leftovers, stacks
 
 # From a fault to its error, and from a call to its result; the machine may be busy with other tests.
 DEADLINE_S = 60.0
+# Until a client is ready: it runs every phase some times, and with empty caches compiles their kernels.
+READY_S = 4 * DEADLINE_S
 # Resources that are freed in the background are gone after this time.
 SETTLE_S = 15.0
 
@@ -95,7 +97,7 @@ class ClientProcess:
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
         try:
-            self.ready = self.receive("ready")
+            self.ready = self.receive("ready", READY_S)
         except BaseException:
             self.kill()
             raise
@@ -127,12 +129,13 @@ class ClientProcess:
         """Whether no line of the client waits to be received."""
         return self._lines.empty()
 
-    def receive(self, about: str) -> Any:
+    def receive(self, about: str, deadline_s: float | None = None) -> Any:
         """Return the next reply, which must have the key `about`; raise Hung after the deadline."""
+        within_s = self.run.deadline_s if deadline_s is None else deadline_s
         try:
-            reply = self.next(self.run.deadline_s)
+            reply = self.next(within_s)
         except queue.Empty:
-            raise Hung(f"no {about!r} within {self.run.deadline_s:g} s\n{self.run.stacks_of_all()}") from None
+            raise Hung(f"no {about!r} within {within_s:g} s\n{self.run.stacks_of_all()}") from None
         assert about in reply, reply
         return reply if len(reply) > 1 else reply[about]
 
