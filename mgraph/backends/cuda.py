@@ -282,7 +282,8 @@ class CudaBackend(PersistentBackend):
             return cupy.asnumpy(array)
         if array.nbytes >= MIN_DOWNLOAD_BYTES:
             return download(array)
-        return array.get(out=self._downloads.empty(array.size, array.dtype).reshape(array.shape))
+        block = self._downloads.empty(array.size, array.dtype)
+        return array.get(out=block if array.ndim == 1 else block.reshape(array.shape))
 
     def to_device(self, array: np.ndarray) -> Array:
         is_block = MIN_UPLOAD_BYTES <= array.nbytes <= BLOCK_BYTES and isinstance(array, np.ndarray)

@@ -48,7 +48,7 @@ class RecycledMemory:
             if not self._take(num_bytes):
                 return np.empty(count, dtype)
             block = self._allocate(num_bytes)
-        return np.asarray(_InUse(block, self)).view(dtype)
+        return np.asarray(_InUse(block, dtype, self))
 
     def keep(self, block: np.ndarray) -> None:
         """Keep a block that is not used any more, unless there are many."""
@@ -83,14 +83,21 @@ class RecycledMemory:
             self._left += num_bytes
 
 
+def owns_memory(array: np.ndarray) -> bool:
+    """Return whether an array is no view of another: its memory is its own, or that of a whole block."""
+    # Beside the owner NumPy keeps what it has read of it.
+    owner = array.base[0] if isinstance(array.base, tuple) else array.base
+    return array.flags.owndata or isinstance(owner, _InUse)
+
+
 class _InUse:
     """The owner of a block as NumPy sees it: it lives as long as any view."""
 
     __slots__ = ("__array_struct__", "_block", "_memory")
 
-    def __init__(self, block: np.ndarray, memory: RecycledMemory) -> None:
+    def __init__(self, block: np.ndarray, dtype: np.dtype, memory: RecycledMemory) -> None:
         # NumPy makes an array of it in a quarter of the time that it takes for __array_interface__.
-        self.__array_struct__ = block.__array_struct__
+        self.__array_struct__ = block.view(dtype).__array_struct__
         self._block = block
         self._memory = memory
 

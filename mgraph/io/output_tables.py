@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mgraph.backends.base import Backend
+from mgraph.backends.recycled import owns_memory
 from mgraph.edges import EdgeSource
 from mgraph.errors import InputError
 from mgraph.labels.strings import Strings, concatenate
@@ -128,7 +129,7 @@ def joined(parts: Sequence[Values]) -> Values:
 
 def own_copy(values: np.ndarray) -> np.ndarray:
     """Return an array that no other one shares: the values themselves, unless they are a view or read-only."""
-    return values if values.flags.owndata and values.flags.writeable else values.copy()
+    return values if owns_memory(values) and values.flags.writeable else values.copy()
 
 
 def as_objects(values: Values) -> np.ndarray:

@@ -99,15 +99,15 @@ def translate_when_read(
     n = shard.info.num_vertices
     users = shard.user_of_local
     given = {"distances": distances} if predecessors is None else {"distances": distances, "predecessors": predecessors}
+    backend = shard.backend
+    assert isinstance(backend, CpuBackend), "no other makes columns when they are read"
     if reached is not None and len(reached) * SMALL_SHARE < n:
         few = reached.copy()
         return {
-            name: partial(_scatter, n, few, values, users, are_vertices=name == "predecessors")
+            name: partial(_scatter, backend, n, few, values, users, are_vertices=name == "predecessors")
             for name, values in given.items()
         }
     if words is not None:
-        backend = shard.backend
-        assert isinstance(backend, CpuBackend), "no other has words"
         tables = shard.position_of_user, users
         return {name: partial(_of_words, backend, n, words, tables, name == "predecessors") for name in given}
     dtypes = {"distances": (distances.dtype, None), "predecessors": (None, shard.partition.dtype)}
@@ -115,10 +115,16 @@ def translate_when_read(
 
 
 def _scatter(
-    n: int, reached: np.ndarray, values: np.ndarray, users: np.ndarray | None, *, are_vertices: bool
+    backend: CpuBackend,
+    n: int,
+    reached: np.ndarray,
+    values: np.ndarray,
+    users: np.ndarray | None,
+    *,
+    are_vertices: bool,
 ) -> np.ndarray:
     """Return the column of n vertices of which few are reached."""
-    out = np.empty(n, np.int64 if are_vertices else user_dtype(values.dtype))
+    out = backend.empty(n, np.dtype(np.int64) if are_vertices else user_dtype(values.dtype))
     scatter_few(reached, values, users, are_vertices, out)
     return out
 
@@ -132,7 +138,7 @@ def _of_words(
 ) -> np.ndarray:
     """Return the parents or the levels of words."""
     positions, users = tables
-    out = np.empty(n, np.int64 if are_vertices else LEVEL)
+    out = backend.empty(n, np.dtype(np.int64) if are_vertices else LEVEL)
     if positions is None:
         (split_parents if are_vertices else split_levels)(words, out)
     elif are_vertices:

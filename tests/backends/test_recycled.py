@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mgraph.backends import recycled
-from mgraph.backends.recycled import MIN_BYTES, RecycledMemory
+from mgraph.backends.recycled import MIN_BYTES, RecycledMemory, owns_memory
 
 WORD = np.dtype(np.int64)
 COUNT = MIN_BYTES // WORD.itemsize
@@ -29,6 +29,14 @@ def test_memory_is_used_again_when_the_last_view_is_gone():
     del view
     assert address(memory.empty(COUNT, WORD)) == where
     assert address(memory.empty(2 * COUNT, WORD)) != where
+
+
+@pytest.mark.parametrize("count", [3, COUNT])
+def test_array_owns_its_memory_and_a_view_does_not(count):
+    array = RecycledMemory().empty(count, WORD)
+    assert array.dtype == WORD
+    assert owns_memory(array)
+    assert not any(owns_memory(view) for view in (array[:], array[1:], array.view(np.uint64), array[:][:]))
 
 
 @pytest.mark.parametrize("count", [0, COUNT - 1])

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mgraph.algorithms.common.dtype_ladder import searched_bytes
+from mgraph.algorithms.common.gpu_or_host import max_wide_arcs
 from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.derived import WEIGHT_SORTED_ROWS
 from mgraph.algorithms.predecessors.as_far_kernels import explain_as_far
@@ -65,9 +66,9 @@ def sssp_hybrid(
     """Find distances in `dtype` from positions `sources`; predecessors too, if one core finds all of them.
 
     With `until`, only up to the distance of the farthest of these positions. Return None if many vertices wait, where
-    the host was chosen for a GPU because few do.
+    the host was chosen for a GPU because few do, and the graph has more arcs than it may relax then.
     """
-    only_narrow = shard.faster_on_host.get("sssp", False)
+    only_narrow = max_wide_arcs(shard, "sssp") < shard.info.num_arcs
     search = _SerialSearch(shard, comm, sources, dtype, cutoff, until)
     if only_narrow:
         search.max_waiting = min(WIDE * MAX_WAITING, len(search.queue.keys))
