@@ -178,6 +178,16 @@ def as_integer(value: Any, name: str) -> int:
     raise UsageError(f"{name} {value!r} is not an integer")
 
 
+def as_column(value: Any, name: str) -> str | int:
+    """Return an argument that is the name or the number of a column."""
+    if isinstance(value, str):
+        return value
+    try:
+        return as_integer(value, name)
+    except UsageError:
+        raise UsageError(f"{name} {value!r} is neither the name nor the number of a column") from None
+
+
 def mixed_kinds(where: str) -> InputError:
     """Return the error of an input that has both strings and integers; `where` has a string."""
     return InputError(

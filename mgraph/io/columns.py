@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from mgraph.errors import InputError, UsageError
+from mgraph.io.checks import as_column
 
 # Names of the source and names of the target; any name of a line pairs with any other of the same line.
 PAIRS = (
@@ -174,6 +175,7 @@ def find_weight(
 
 def _column(path: object, column: str | int, count: int, names: Sequence[str], what: str = "column") -> int:
     """Return the number of a column that the user names, or gives by a number from 0."""
+    column = as_column(column, what)
     if isinstance(column, str):
         if names.count(column) > 1:
             raise InputError(f"{path} has two columns called {column!r}: give its number, or each its own name")

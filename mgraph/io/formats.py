@@ -15,7 +15,7 @@ from mgraph.edges import EdgeTable
 from mgraph.errors import InputError, UnknownFormat, UsageError
 from mgraph.io.arrow import FEATHER_1, STREAM, read_arrow
 from mgraph.io.arrow import MAGIC as ARROW
-from mgraph.io.checks import as_flag, as_integer, check_base, check_labels
+from mgraph.io.checks import as_column, as_flag, check_base, check_labels
 from mgraph.io.columns import Columns
 from mgraph.io.compression import compression_of, first_bytes, name_of_member, plain_name
 from mgraph.io.csr import MAGIC, read_csr
@@ -187,8 +187,8 @@ def _checked(options: dict[str, Any]) -> dict[str, Any]:
         raise UsageError(f"{unknown[0]!r} is no option of reading a file: {', '.join(OPTIONS)} are")
     given = {name: value for name, value in options.items() if value is not None}
     for name in ("source", "target", "weight"):
-        if name in given and not isinstance(given[name], str) and not (name == "weight" and given[name] is False):
-            given[name] = given[name] if given[name] is True and name == "weight" else as_integer(given[name], name)
+        if name in given and not (name == "weight" and isinstance(given[name], bool)):
+            given[name] = as_column(given[name], name)
     if "directed" in given:
         given["directed"] = as_flag(given["directed"], "directed")
     if "base" in given:

@@ -84,6 +84,18 @@ def test_table_is_read_by_the_argument_names_of_cugraph(cluster):
         assert unweighted.info.weight_dtype is None
 
 
+@pytest.mark.parametrize("column", [["source"], ("source", "target"), 1.5, True, b"source"])
+def test_column_that_is_no_name_and_no_number_is_refused(column, cluster):
+    refused = pytest.raises(mg.UsageError, match="neither the name nor the number of a column")
+    with refused:
+        mg.from_edges(FRAME, source=column, destination="target", cluster=cluster)
+    with refused:
+        mg.from_table(FRAME, "source", column, cluster=cluster)
+    if column is not True:
+        with refused:
+            mg.from_table(FRAME, weight=column, cluster=cluster)
+
+
 def test_columns_beside_arrays_are_refused(cluster):
     with pytest.raises(mg.UsageError, match="are columns of one table: give no targets and weights"):
         mg.from_edges(U, V, source="a", cluster=cluster)
