@@ -48,7 +48,7 @@ def main(
     with tempfile.TemporaryDirectory() as name, mg.connect(num_ranks=ranks, backend=backend) as cluster:
         folder = pathlib.Path(name)
         programs = {kernel: compiled(checkout, folder, compiler, kernel) for kernel in KERNELS}
-        for graph in graphs:
+        for number, graph in enumerate(graphs):
             with mg.read(graph, cluster=cluster) as g:
                 weighted = g.info.weight_dtype is not None
                 checks = [("cc", 0, components(g))]
@@ -56,7 +56,7 @@ def main(
                     checks.append(("bfs", root, parents(g, root)))
                     if weighted:
                         checks.append(("sssp", root, distances(g, root)))
-            files = written(graph, folder, weighted)
+            files = written(graph, folder / str(number), weighted)
             verdicts: dict[str, list[bool]] = {kernel: [] for kernel in KERNELS}
             for kernel, root, result in checks:
                 command = [programs[kernel], "-f", files[kernel], "-r", str(root)]
@@ -80,7 +80,8 @@ def compiled(checkout: pathlib.Path, folder: pathlib.Path, compiler: str, kernel
 
 
 def written(graph: str, folder: pathlib.Path, weighted: bool) -> dict[str, pathlib.Path]:
-    """Write the graph in GAP's formats, and return the file of each kernel."""
+    """Write the graph in GAP's formats into a new folder, and return the file of each kernel."""
+    folder.mkdir()
     plain = folder / "graph.sg"
     without = [f"{graph},weights=none"] if is_spec(graph) else [graph, "--weight", "none"]
     convert([*without, plain])
