@@ -1,11 +1,12 @@
-"""What checkpoints take of a call, and what is left of one that was stopped at 80 %.
+"""What checkpoints take of a call, and what is left of one that ends at 80 %.
+
+    python bench/checkpoints.py --columns 100000 --calls bfs.step sssp.near_far
+    python bench/checkpoints.py --scale 20 --degree 512 --calls components forest --record
 
 The graph of searches is a long grid, of which they have many supersteps; that of components is directed and random, and
-that of a forest undirected and random, or a square grid. A call of two ranks is stopped at the last state that could
-be kept before 80 % of its time, and goes on on three, beside a whole call there. Results are compared.
-
-    python bench/checkpoints.py --columns 100000 --every 2
-    python bench/checkpoints.py --scale 20 --every 0.2 --calls components forest "forest of a grid"
+that of a forest undirected and random. On two ranks a call keeps checkpoints as the settings say; the same call ends
+at the last superstep before 80 % of its time, and goes on on three ranks, from whichever checkpoint there is, beside a
+whole call there. All results are compared. `--every` and `--share` change the settings.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from __future__ import annotations
 import argparse
 import contextlib
 import functools
+import itertools
+import os
 import pathlib
 import sys
 import tempfile
@@ -22,9 +25,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import dask
+import record
 
 import mgraph as mg
-from mgraph.algorithms.components import afforest
 from mgraph.cluster.base import Cluster
 from mgraph.cluster.in_process import InProcessCluster
 from mgraph.rank_jobs.checkpoints import FolderCheckpoints
@@ -36,21 +39,14 @@ CALLS: dict[str, Callable[..., Any]] = {
     "sssp.sweep": lambda g, **how: mg.sssp(g, 0, method="sweep", **how),
     "components": mg.connected_components,
     "forest": mg.minimum_spanning_forest,
-    "forest of a grid": mg.minimum_spanning_forest,
 }
 ROWS = 64
-# Arcs of a vertex in the graph of components.
-DEGREE = 64
-# Arcs of a round of components: a short call has as many states then as one of minutes.
-ROUND_ARCS = 1 << 20
 BEFORE = 2
 AFTER = 3
-STOPPED_AT = 0.8
-# The phases of loops.
-LOOPS = ("traverse", "predecessors", "find", "forest")
+ENDED_AT = 0.8
 
 
-class StopError(Exception):
+class EndError(Exception):
     """The end of a call by this program."""
 
 
@@ -59,55 +55,91 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--columns", type=int, default=100_000, help=f"of a grid of {ROWS} rows")
     parser.add_argument("--scale", type=int, default=20, help="log2 of the vertices of the other graphs")
-    parser.add_argument("--every", type=float, default=2.0, help="seconds between checkpoints")
+    parser.add_argument("--degree", type=int, default=512, help="arcs of each vertex of these")
+    parser.add_argument("--every", type=float, help="seconds between checkpoints")
+    parser.add_argument("--share", type=float, help="of the time of a call, at most")
+    parser.add_argument("--backend", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--folder", help="of graphs and checkpoints, in place of one of temporary files")
     parser.add_argument("--calls", nargs="*", choices=CALLS, default=list(CALLS))
+    parser.add_argument("--record", action="store_true", help="append to bench/results")
     given = parser.parse_args()
-    afforest.ROUND_ARCS = ROUND_ARCS
-    on_ranks = f"s on {BEFORE} ranks | checkpoints | their share | s on {AFTER} ranks"
-    print(f"| call | states | {on_ranks} | s from 80 % on | left | of the loop |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
-    with dask.config.set({"mgraph.checkpoint-every": given.every}), tempfile.TemporaryDirectory() as folder:
+    ours = {"mgraph.checkpoint-every": given.every, "mgraph.checkpoint-share": given.share}
+    cells = ("call", "edges", f"s on {BEFORE} ranks", "checkpoints", "their share", "kept at", "ended at")
+    cells += (f"s on {AFTER} ranks", "s from there on", "left", "load")
+    print(f"| {' | '.join(cells)} |\n|{' --- |' * len(cells)}")
+    with (
+        dask.config.set({name: value for name, value in ours.items() if value is not None}),
+        tempfile.TemporaryDirectory(dir=given.folder) as folder,
+    ):
         for name in given.calls:
-            make = functools.partial(graph, name, given.columns, given.scale)
-            print(f"| {name} | {row(CALLS[name], make, pathlib.Path(folder, 'kept'))} |", flush=True)
+            make = functools.partial(graph, name, given)
+            facts = measure(CALLS[name], make, functools.partial(InProcessCluster, backend=given.backend), folder)
+            print(f"| {name} | {' | '.join(itertools.starmap(shown, facts.items()))} |", flush=True)
+            if given.record:
+                record.append(given.backend, None, {"bench": "checkpoints", "call": name, **vars(given), **facts})
     return 0
 
 
-def graph(name: str, columns: int, scale: int, ranks: Cluster) -> mg.Graph:
+def graph(name: str, given: argparse.Namespace, ranks: Cluster) -> mg.Graph:
     """Return the graph of a call."""
     if name == "components":
-        return mg.fixed_out_degree(1 << scale, DEGREE, weights=None, cluster=ranks)
+        return mg.fixed_out_degree(1 << given.scale, given.degree, weights=None, cluster=ranks)
     if name == "forest":
-        return mg.rmat(scale, cluster=ranks)
-    if name == "forest of a grid":
-        return mg.grid(1 << scale // 2, 1 << -(-scale // 2), cluster=ranks)
-    return mg.grid(ROWS, columns, drop=0, cluster=ranks)
+        return mg.uniform(1 << given.scale, given.degree, cluster=ranks)
+    return mg.grid(ROWS, given.columns, drop=0, cluster=ranks)
 
 
-def row(call: Callable[..., Any], make: Callable[[Cluster], mg.Graph], folder: pathlib.Path) -> str:
+def measure(
+    call: Callable[..., Any], make: Callable[[Cluster], mg.Graph], ranks_of: Callable[[int], Cluster], folder: str
+) -> dict[str, float]:
     """Return the cells of a call."""
-    with InProcessCluster(BEFORE) as ranks, make(ranks) as g:
-        expected = digests(call(g))
-        with counted() as steps:
-            whole_s, found = timed(call, g, checkpoint=folder)
-        assert digests(found) == expected
+    saved = pathlib.Path(folder, "graph")
+    kept = pathlib.Path(folder, "kept")
+    with ranks_of(BEFORE) as ranks, make(ranks) as g:
+        load_kernels(call, ranks, kept)
+        edges = g.num_edges
+        with noted() as whole:
+            whole_s, found = timed(call, g, checkpoint=kept)
+        expected = digests(found)
         share = found.stats.seconds["checkpoint"] / whole_s
-        stop = sum(at <= STOPPED_AT * whole_s for at in steps.at)
-        with counted(stop), contextlib.suppress(StopError):
-            call(g, checkpoint=folder)
-    with InProcessCluster(AFTER) as ranks, make(ranks) as g:
-        call(g)  # loads kernels
-        there_s, whole = timed(call, g)
-        left_s, resumed = timed(call, g, checkpoint=folder)
+        end = sum(at <= ENDED_AT * whole_s for at in whole.steps)
+        with noted(end) as ended, contextlib.suppress(EndError):
+            call(g, checkpoint=kept)
+        found.close()
+        g.save(saved, overwrite=True)
+    with ranks_of(AFTER) as ranks, mg.load(saved, cluster=ranks) as g:
+        load_kernels(call, ranks, kept.with_name("other"))
+        there_s, again = timed(call, g)
+        assert digests(again) == expected
+        again.close()
+        left_s, resumed = timed(call, g, checkpoint=kept)
         assert digests(resumed) == expected
-    left = f"{there_s:.2f} | {left_s:.2f} | {left_s / there_s:.0%}"
-    left += f" | {loop_s(resumed) / loop_s(whole):.0%}"
-    return f"{len(steps.at)} | {whole_s:.2f} | {steps.kept} | {share:.2%} | {left}"
+    return {
+        "edges": edges,
+        "whole_s": whole_s,
+        "kept": len(whole.kept),
+        "share": share,
+        "kept_at": ended.kept[-1] / whole_s if ended.kept else 0.0,
+        "ended_at": whole.steps[end - 1] / whole_s,
+        "there_s": there_s,
+        "left_s": left_s,
+        "left": left_s / there_s,
+        "load": os.getloadavg()[0],
+    }
 
 
-def loop_s(found: Any) -> float:
-    """Return the seconds of a call without the hash of its graph, the checkpoint, and the translation to user ids."""
-    return sum(found.stats.seconds.get(phase, 0.0) for phase in LOOPS)
+def shown(name: str, value: float) -> str:
+    """Format a cell: counts, seconds, or a share."""
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:.1f}" if name.endswith(("_s", "load")) else f"{value:.1%}"
+
+
+def load_kernels(call: Callable[..., Any], ranks: Cluster, folder: pathlib.Path) -> None:
+    """Run a call on a small graph."""
+    with mg.uniform(1 << 10, cluster=ranks) as g, dask.config.set({"mgraph.checkpoint-share": 1}):
+        call(g).close()
+        call(g, checkpoint=folder).close()
 
 
 def digests(found: Any) -> list[int]:
@@ -123,34 +155,34 @@ def timed(call: Callable[..., Any], g: mg.Graph, **how: Any) -> tuple[float, Any
 
 
 @dataclass
-class Steps:
-    """The seconds into a call at which a state may be kept, and the number of those that are."""
+class Noted:
+    """The seconds into a call at which states may be kept, and at which they are."""
 
-    at: list[float] = field(default_factory=list)
-    kept: int = 0
+    steps: list[float] = field(default_factory=list)
+    kept: list[float] = field(default_factory=list)
 
 
 @contextlib.contextmanager
-def counted(stop: int = -1) -> Iterator[Steps]:
-    """Note when states of a call may be kept; with `stop`, keep one, the one of this number, and then end the call."""
+def noted(end: int = -1) -> Iterator[Noted]:
+    """Note when states of a call may be kept, and are; end it at the `end`-th time at which one may be."""
     is_due = FolderCheckpoints.is_due
     keep = FolderCheckpoints.keep
-    found = Steps()
+    found = Noted()
     began = time.perf_counter()
 
-    def counting(self: FolderCheckpoints) -> bool:
-        if self._comm.rank:
-            return stop < 0 and is_due(self)
-        found.at.append(time.perf_counter() - began)
-        return len(found.at) == stop if stop >= 0 else is_due(self)
+    def noting(self: FolderCheckpoints) -> bool:
+        if self._comm.rank == 0:
+            found.steps.append(time.perf_counter() - began)
+            if len(found.steps) == end:
+                raise EndError
+        return is_due(self)
 
     def keeping(self: FolderCheckpoints, state: Any, since: float | None = None) -> None:
         keep(self, state, since)
-        found.kept += not self._comm.rank
-        if stop >= 0:
-            raise StopError
+        if self._comm.rank == 0:
+            found.kept.append(time.perf_counter() - began)
 
-    FolderCheckpoints.is_due = counting  # type: ignore[method-assign]
+    FolderCheckpoints.is_due = noting  # type: ignore[method-assign]
     FolderCheckpoints.keep = keeping  # type: ignore[method-assign]
     try:
         yield found

@@ -11,6 +11,7 @@ Degree order assigns positions to ranks round-robin (hubs are spread evenly), na
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -93,6 +94,24 @@ def own_states(partition: Partition, rank: int, positions: Iterable[int]) -> np.
     own = range(base, base + partition.num_owned(rank))
     states = sorted({int(partition.state(position)) for position in positions})
     return np.array([state for state in states if state in own], partition.dtype)
+
+
+def common_locals(one: Partition, rank: int, other: Partition, other_rank: int) -> tuple[slice, slice]:
+    """Return the locals of those positions that a rank of each of two partitions owns, as slices of equal length."""
+    # Positions offset + multiplier * local of both: they meet at every `period`-th local of one.
+    shared = math.gcd(one.multiplier, other.multiplier)
+    step = one.multiplier // shared
+    period = other.multiplier // shared
+    gap = other.offset(other_rank) - one.offset(rank)
+    if gap % shared:
+        return slice(0, 0, 1), slice(0, 0, 1)
+    first = gap // shared * pow(step, -1, period) % period
+    first += max(0, -(-(gap - one.multiplier * first) // (one.multiplier * period))) * period
+    of_other = (one.multiplier * first - gap) // other.multiplier
+    in_one = -(-(one.num_owned(rank) - first) // period)
+    in_other = -(-(other.num_owned(other_rank) - of_other) // step)
+    count = max(0, min(in_one, in_other))
+    return slice(first, first + count * period, period), slice(of_other, of_other + count * step, step)
 
 
 def chunk_range(num_items: int, k: int, num_chunks: int) -> tuple[int, int]:

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from mgraph.partition import ALIGNMENT, Partition, own_states
+from mgraph.partition import ALIGNMENT, Partition, common_locals, own_states
 from mgraph.types import none_of
 
 SIZES = [0, 1, 2, 3, 6, 7, 8, 63, 64, 65, 127, 128, 129, 191, 192, 193, 448, 449, 1000]
@@ -49,6 +49,19 @@ def test_states_are_a_bijection_and_each_owner_has_a_contiguous_slice(partition)
         by_local = partition.offset(rank) + np.arange(owned) * partition.multiplier
         assert np.array_equal(partition.position(rank * stride + np.arange(owned)), by_local)
         assert np.array_equal(partition.owner(by_local), np.full(owned, rank))
+
+
+@pytest.mark.parametrize("num", SIZES)
+def test_common_locals_are_those_of_the_positions_that_both_ranks_own(num):
+    for one, other in itertools.product([p for p in PARTITIONS if p.num_positions == num], repeat=2):
+        positions = np.arange(num)
+        for rank, other_rank in itertools.product(range(one.num_ranks), range(other.num_ranks)):
+            both = positions[(one.owner(positions) == rank) & (other.owner(positions) == other_rank)]
+            found = common_locals(one, rank, other, other_rank)
+            for partition, own, locals_ in ((one, rank, found[0]), (other, other_rank, found[1])):
+                listed = np.arange(partition.num_owned(own))[locals_]
+                assert np.array_equal(listed, partition.local(both)), (one, rank, other, other_rank)
+                assert len(listed) == len(range(locals_.start, locals_.stop, locals_.step))
 
 
 @pytest.mark.parametrize("partition", PARTITIONS, ids=describe)

@@ -25,4 +25,4 @@ def checkpoint_folder(algorithm: str, checkpoint: Any, method: str = "auto") -> 
     folder = folder_of(checkpoint)
     if not folder.parent.is_dir():
         raise UsageError(f"{folder}: there is no folder {folder.parent}")
-    return CheckpointFolder(str(folder), settings.seconds("checkpoint-every"))
+    return CheckpointFolder(str(folder), settings.seconds("checkpoint-every"), settings.share("checkpoint-share"))

@@ -31,6 +31,10 @@ class CompileClock(event.Listener):
         self._compiling = 0
         self._began = 0.0
 
+    def now(self) -> float:
+        """Return seconds that do not pass while a kernel is compiled."""
+        return time.perf_counter() - self.seconds
+
     @contextmanager
     def running(self) -> Iterator[None]:
         """Count the time of a block."""

@@ -46,6 +46,14 @@ def seconds(name: str) -> float:
     return float(value)
 
 
+def share(name: str) -> float:
+    """Return a setting that is a positive share; 1 and more is all."""
+    value = setting(name)
+    if not isinstance(value, numbers.Real) or isinstance(value, bool) or not 0 < value < math.inf:
+        raise _wrong(name, value, "a positive number, such as 0.02")
+    return float(value)
+
+
 def folder(name: str) -> str | None:
     """Return a setting that is an existing folder, or None."""
     value = setting(name)

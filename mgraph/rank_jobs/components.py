@@ -9,6 +9,7 @@ import numpy as np
 from mgraph.algorithms import run_variant
 from mgraph.algorithms.common.checkpoints import CheckpointFolder
 from mgraph.algorithms.common.traversal import Trace
+from mgraph.algorithms.components.afforest import state_dtype
 from mgraph.algorithms.components.labels import labels_of_users
 from mgraph.backends.totals import total
 from mgraph.cluster.base import Rank
@@ -25,7 +26,7 @@ def compute_components(rank: Rank, graph: str, key: str, checkpoint: CheckpointF
     """Find the components; store their labels as `key` and return this rank's stats."""
     shard: Shard = rank.objects[graph].for_call(rank.comm)
     trace = Trace(rank.backend, rank.comm)
-    use_checkpoints(trace, shard, checkpoint, "components")
+    use_checkpoints(trace, shard, checkpoint, state_dtype(shard.partition).itemsize, "components")
     variant, roots = run_variant.compute_components(shard, rank.comm, trace)
     with trace.phase("translate"):
         labels = labels_of_users(shard, rank.comm, roots)

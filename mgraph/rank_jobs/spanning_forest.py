@@ -37,7 +37,9 @@ def compute_spanning_forest(
     refuse_without_room("a spanning forest", SPANNING_FOREST, shard, rank.comm)
     comm = rank.comm
     trace = Trace(rank.backend, rank.comm)
-    use_checkpoints(trace, shard, checkpoint, "spanning_forest", maximum=maximum)
+    # A tree, and two edges of two words.
+    vertex_bytes = 5 * shard.partition.dtype.itemsize
+    use_checkpoints(trace, shard, checkpoint, vertex_bytes, "spanning_forest", maximum=maximum)
     variant, arcs = run_variant.compute_spanning_forest(shard, comm, trace, maximum)
     with trace.phase("translate"):
         first, columns = edges_of_users(shard, comm, arcs)

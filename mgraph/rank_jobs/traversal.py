@@ -69,7 +69,7 @@ def traverse(
         trace = Trace(rank.backend, comm, shows)
         if spec.checkpoint is not None:
             request = {"sources": sorted(spec.sources), "limit": spec.limit, "dtype": spec.dtype.name}
-            use_checkpoints(trace, shard, spec.checkpoint, spec.algorithm, **request)
+            use_checkpoints(trace, shard, spec.checkpoint, spec.dtype.itemsize, spec.algorithm, **request)
         with trace.phase("prepare"):
             prepared = prepare(shard, comm, spec)
             if comm.size > 1:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import json
 import os
 import pathlib
+import time
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
@@ -14,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from mgraph.errors import InputError, UsageError
-from mgraph.partition import Partition
+from mgraph.partition import Partition, common_locals
 from mgraph.types import vertex_dtype
 
 MANIFEST = "checkpoint.json"
@@ -23,6 +25,7 @@ VERSION = 1
 # Of the files: <prefix><name>-<token>-<rank>.bin.
 PREFIX = "kept-"
 VALUES = "values"
+PROBE = "probe"
 # Values or edges that are read at once.
 PIECE = 1 << 22
 
@@ -41,6 +44,8 @@ class Checkpoint:
         Of positions to the files of values.
     checksums
         By name of the values and of each list, a CRC-32 of each rank's file.
+    cost_s
+        What a state has cost the call: the one before, or before the first an estimate.
     """
 
     about: dict[str, Any]
@@ -49,6 +54,7 @@ class Checkpoint:
     dtype: str
     bound: float | int
     checksums: dict[str, list[int]]
+    cost_s: float = 0.0
 
 
 def require_folder(folder: pathlib.Path) -> None:
@@ -92,6 +98,21 @@ def parse_manifest(folder: pathlib.Path, text: bytes, about: dict[str, Any]) -> 
     return found
 
 
+def time_of_writing(folder: pathlib.Path, rank: int, nbytes: int) -> float:
+    """Return the seconds in which a file of so many bytes is on the disk; refuse a folder that cannot be written."""
+    data = os.urandom(nbytes)
+    path = folder / _file(PROBE, "", rank)
+    began = time.monotonic()
+    try:
+        with _explained(folder), open(path, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        return time.monotonic() - began
+    finally:
+        discard([path])
+
+
 def write_part(folder: pathlib.Path, name: str, token: str, rank: int, values: np.ndarray) -> int:
     """Write the values or the list of one rank, wait until they are on the disk, and return their CRC-32."""
     data = np.ascontiguousarray(values).reshape(-1).view(np.uint8).data
@@ -121,11 +142,13 @@ def read_owned(folder: pathlib.Path, found: Checkpoint, partition: Partition, ra
     before = found.partition
     for part in range(before.num_ranks):
         first = 0
+        theirs, ours = common_locals(before, part, partition, rank)
+        places = range(theirs.start, theirs.stop, theirs.step)
         for values in _pieces(folder, found, VALUES, part, owned.dtype, before.num_owned(part)):
-            locals_before = np.arange(first, first + len(values))
-            positions = locals_before * before.multiplier + before.offset(part)
-            mine = partition.owner(positions) == rank
-            owned[partition.local(positions[mine])] = values[mine]
+            # Those of the places that are in this piece.
+            lo, hi = (bisect.bisect_left(places, at) for at in (first, first + len(values)))
+            if lo < hi:
+                owned[ours][lo:hi] = values[places[lo] - first :: places.step][: hi - lo]
             first += len(values)
     return owned
 

@@ -7,6 +7,8 @@ import contextlib
 import functools
 import os
 import pathlib
+import time
+import types
 
 import dask
 import numpy as np
@@ -22,7 +24,11 @@ from mgraph.cluster.in_process import InProcessCluster
 from mgraph.config import settings
 from mgraph.errors import InputError, UsageError
 from mgraph.rank_jobs import checkpoints
+from mgraph.store import checkpoint as files
 from mgraph.store.checkpoint import MANIFEST
+
+# Whatever it takes.
+WHENEVER = {"mgraph.checkpoint-every": 1e-9, "mgraph.checkpoint-share": 1}
 
 
 class Stopped(Exception):
@@ -32,7 +38,6 @@ class Stopped(Exception):
 @pytest.fixture
 def every_step(monkeypatch):
     """Keep a checkpoint at every superstep that may have one; yield what stops a search at one of them."""
-    monkeypatch.setattr(checkpoints, "SPACING", 0)
     monkeypatch.setattr(afforest, "ROUND_ARCS", 40)
     keep = checkpoints.FolderCheckpoints.keep
     state = {"kept": 0, "stop": None}
@@ -49,7 +54,7 @@ def every_step(monkeypatch):
     monkeypatch.setattr(checkpoints.FolderCheckpoints, "keep", counted)
     # The end of a `with dask.config.set(...)` removes defaults that were not there before.
     settings.setting("checkpoint-every")
-    with dask.config.set({"mgraph.checkpoint-every": 1e-9}):
+    with dask.config.set(WHENEVER):
         yield state
 
 
@@ -240,6 +245,39 @@ def test_checkpoint_of_another_variant_is_used(tmp_path, every_step, first):
             assert columns(search(g, 3, method=methods[1], checkpoint=tmp_path / "kept")) == expected
 
 
+def test_states_are_put_off_until_they_take_less_than_their_share(tmp_path, monkeypatch):
+    """On a clock of which a superstep takes a second, the estimate is 3 seconds, and a state takes 5."""
+    now = 0.0
+    kept = []
+
+    def stepped(self):
+        nonlocal now
+        now += 1
+        return is_due(self)
+
+    def written(*how):
+        nonlocal now
+        kept.append(now)
+        now += 5
+        return write_part(*how)
+
+    is_due = checkpoints.FolderCheckpoints.is_due
+    write_part = files.write_part
+    monkeypatch.setattr(checkpoints, "time", types.SimpleNamespace(monotonic=lambda: now, time_ns=time.time_ns))
+    monkeypatch.setattr(checkpoints.FolderCheckpoints, "is_due", stepped)
+    monkeypatch.setattr(files, "write_part", written)
+    monkeypatch.setattr(files, "time_of_writing", lambda *how: 3.0)
+    with mg.grid(2, 1200, drop=0, cluster=InProcessCluster(1)) as g:
+        found = mg.bfs(g, 0, method="step", checkpoint=tmp_path / "kept")
+        assert kept == [150, 500, 750, 1000]
+        assert found.stats.seconds["checkpoint"] > 4 * 5
+        kept.clear()
+        with dask.config.set({"mgraph.checkpoint-share": 1, "mgraph.checkpoint-every": 300}):
+            now = 0.0
+            mg.bfs(g, 0, method="step", checkpoint=tmp_path / "kept")
+    assert kept == [300, 605, 910, 1215]
+
+
 @pytest.mark.ci
 @pytest.mark.parametrize("search", [mg.bfs, mg.sssp])
 def test_search_of_a_gpu_goes_on_on_cpus(tmp_path, every_step, search):
@@ -400,7 +438,7 @@ def test_search_of_a_killed_worker_goes_on_from_its_checkpoint(tmp_path):
         Client(workers, set_as_default=False) as client,
         mg.connect(client, num_ranks=2, on_loss="rebuild") as ranks,
         mg.grid(2, 6000, drop=0, cluster=ranks) as g,
-        dask.config.set({"mgraph.checkpoint-every": 0.01}),
+        dask.config.set(WHENEVER | {"mgraph.checkpoint-every": 0.01}),
     ):
         pid = ranks.run(programs.where)[1][0]
         levels = []
@@ -432,7 +470,7 @@ def test_forest_of_a_killed_worker_goes_on_from_its_checkpoint(tmp_path):
         Client(workers, set_as_default=False) as client,
         mg.connect(client, num_ranks=2, on_loss="rebuild") as ranks,
         mg.grid(1000, 1000, cluster=ranks) as g,
-        dask.config.set({"mgraph.checkpoint-every": 1e-9}),
+        dask.config.set(WHENEVER),
     ):
         # Kernels are loaded, so that the killed call is not done before.
         mg.minimum_spanning_forest(g, maximum=True, checkpoint=folder)

@@ -17,10 +17,11 @@ from mgraph.types import Array
 
 @dataclass(frozen=True)
 class CheckpointFolder:
-    """Where a call keeps its state, and after how many seconds."""
+    """Where a call keeps its state, after how many seconds, and in which share of its time at most."""
 
     path: str
     every_s: float
+    share: float
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,12 @@ class Checkpoints:
     def are_due(self, comm: Communicator) -> bool:
         """Return whether any rank wants to keep the state now; collective where states are kept."""
         return self.is_on and comm.any(self.is_due())
+
+    def expect(self, passes: int, since: float) -> None:
+        """Count on so many times the seconds since `since` for making the first state; collective.
+
+        On the clock without compiling kernels.
+        """
 
     def keep(self, state: KeptState, since: float | None = None) -> None:
         """Keep a state, which was made from the time `since` on if that took long; collective."""

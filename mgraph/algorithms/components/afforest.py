@@ -52,8 +52,9 @@ from mgraph.algorithms.components.kernels import (
 )
 from mgraph.algorithms.components.union_find import Roots, Union
 from mgraph.algorithms.variant import Derived, GraphSizes, Variant
+from mgraph.backends.compile_clock import CLOCK
 from mgraph.comm.base import Communicator
-from mgraph.partition import chunk_range
+from mgraph.partition import Partition, chunk_range
 from mgraph.shard.shard import Shard, cached_on_shard
 from mgraph.shard.user_ids import gather_states
 from mgraph.types import Array, none_of
@@ -101,9 +102,12 @@ class _Components(Union):
         if (state := self.trace.checkpoints.found) is not None:
             self.go_on_from(state)
         else:
+            began = CLOCK.now()
             self.sample()
             if self.comm.size > 1:
                 self.exchange_hubs()
+            # A state is made by passes over the vertices, as the sample is: one for each exchange of forests.
+            self.trace.checkpoints.expect(max(1, (self.comm.size - 1).bit_length()), began)
         self.vote()
         marked = self.exchange_giant() if self.comm.size > 1 else None
         rows, offsets, arcs = self.list_rows(marked)
@@ -244,7 +248,7 @@ class _Components(Union):
         else:
             self.compress_paths()
         first, step = self.own
-        values = self.parents[first::step][: self.shard.num_owned].astype(np.int64)
+        values = self.parents[first::step][: self.shard.num_owned].astype(state_dtype(self.shard.partition))
         # A row is linked when its last arc is; one in the giant is not.
         num_rows = int(xp.searchsorted(offsets[1:], num_linked, side="right"))
         left = xp.ones(len(values), bool) if self.is_left is None else self.is_left.copy()
@@ -258,6 +262,11 @@ class _Components(Union):
         roots = self.backend.xp.where(self.is_left, ~found.values, found.values).astype(partition.dtype)
         of_states = gather_states(self.shard, self.comm, roots)
         self.parents = of_states[partition.state(self.backend.xp.arange(partition.num_positions))]
+
+
+def state_dtype(partition: Partition) -> np.dtype:
+    """Return the dtype of tree roots in a checkpoint, and of their complements: the same on any number of ranks."""
+    return np.dtype(np.int32 if partition.num_positions <= 1 << 31 else np.int64)
 
 
 def _find_around_giant(shard: Shard, comm: Communicator, trace: Trace) -> Roots:

@@ -37,6 +37,7 @@ from mgraph.algorithms.spanning_forest.local_edges import MIN_KEY, OwnEdges, for
 from mgraph.algorithms.spanning_forest.persistent import boruvka_persistent, join_vertices_persistent
 from mgraph.algorithms.variant import GraphSizes, Variant
 from mgraph.backends.base import PersistentBackend
+from mgraph.backends.compile_clock import CLOCK
 from mgraph.comm.base import Communicator
 from mgraph.shard.shard import Shard, long_rows
 from mgraph.shard.user_ids import gather_states, translated
@@ -60,7 +61,10 @@ def msf(shard: Shard, comm: Communicator, trace: Trace, maximum: bool = False, *
     forest = _Forest(shard, comm, trace, forest_weights(shard, comm, maximum), is_persistent)
     found = trace.checkpoints.found
     if found is None:
+        began = CLOCK.now()
         forest.take_lightest_arcs()
+        # A state is made by some passes over the vertices, as this step is.
+        trace.checkpoints.expect(1, began)
         own = OwnEdges(shard, forest.weights)
     else:
         own = OwnEdges(shard, forest.weights)
