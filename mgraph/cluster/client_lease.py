@@ -7,7 +7,7 @@ import os
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import Any
+from typing import Any, TypeVar
 
 from distributed import Client
 from distributed.client import ClosedClientError
@@ -16,6 +16,10 @@ from distributed.protocol import pickle
 from mgraph.cluster.log import QUIET_WAIT_S, log_of
 from mgraph.cluster.messages import Ticket
 from mgraph.errors import ClusterError
+
+# Between two looks at the connection to the scheduler.
+LOOK_S = 0.25
+Reply = TypeVar("Reply")
 
 
 class Lease:
@@ -49,9 +53,9 @@ class Lease:
     async def request(self, on_stored: bool, gather: bool) -> None:
         """Wait until the scheduler has granted the lease."""
         self._request = asyncio.ensure_future(self._receive_ticket(on_stored, gather))
-        # Shielded: `end` needs to know when a request is granted that is given up.
+        # Not cancelled: `end` needs to know when a request is granted that is given up.
         async with logged_wait(self._client, self.job, self.name):
-            await asyncio.shield(self._request)
+            await while_connected(self._client, self._request)
 
     def watch(self, on_asked: Callable[[Lease], None]) -> None:
         """Begin to watch the lease: `on_asked` is called when others wait for it, and when it has ended."""
@@ -131,6 +135,23 @@ async def logged_wait(client: Client, job: str, lease: str = "") -> AsyncIterato
         logging.cancel()
 
 
+async def while_connected(client: Client, reply: asyncio.Future[Reply]) -> Reply:
+    """Return a reply of the scheduler; raise an error as soon as the client's connection to it is lost."""
+    while not (await asyncio.wait([reply], timeout=LOOK_S))[0]:
+        require_connection(client)
+    return reply.result()
+
+
+def require_connection(client: Client) -> None:
+    """Raise an error if the connection to the scheduler is lost.
+
+    Dask tries to connect again for some time, in vain if the scheduler has died; and one that is still there has freed
+    the sessions of a client that it lost.
+    """
+    if client.status == "connecting":
+        raise unreachable("its connection was lost")
+
+
 def scheduler_of(client: Client) -> Any:
     """Return the client's connection to the scheduler; a client that was closed has none."""
     if client.scheduler is None:
@@ -138,9 +159,9 @@ def scheduler_of(client: Client) -> Any:
     return client.scheduler
 
 
-def unreachable(error: Exception) -> ClusterError:
+def unreachable(why: Exception | str) -> ClusterError:
     """Return the error of a broken connection to the scheduler."""
-    return ClusterError(f"the scheduler cannot be reached ({error}): is the cluster still there?")
+    return ClusterError(f"the scheduler cannot be reached ({why}): is the cluster still there?")
 
 
 def send_to_scheduler(pid: int, client: Client, message: dict[str, Any]) -> None:

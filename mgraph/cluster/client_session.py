@@ -19,7 +19,7 @@ from typing import Any
 from distributed import Client
 
 from mgraph.cluster.base import Parts
-from mgraph.cluster.client_lease import Lease, logged_wait, scheduler_of, send_to_scheduler
+from mgraph.cluster.client_lease import Lease, logged_wait, scheduler_of, send_to_scheduler, while_connected
 from mgraph.cluster.direct_call import DirectCall, can_connect
 from mgraph.cluster.messages import Ticket
 from mgraph.cluster.task_call import TaskCall
@@ -50,12 +50,12 @@ class ClientSession:
     async def open(self, **request: Any) -> dict[str, Any]:
         """Open the session on the scheduler; return its number of ranks and its backend."""
         async with logged_wait(self._client, "connect"):
-            return await scheduler_of(self._client).mgraph_open(client=self._client.id, session=self.name, **request)
+            return await self._asked("mgraph_open", client=self._client.id, session=self.name, **request)
 
     async def count_present(self, count: int, timeout_s: float) -> int:
         """Wait for `count` workers; return how many of them there are when the time is over."""
         async with logged_wait(self._client, "rebuild"):
-            return await scheduler_of(self._client).mgraph_count_present(count=count, timeout_s=timeout_s)
+            return await self._asked("mgraph_count_present", count=count, timeout_s=timeout_s)
 
     async def run(
         self, job: str, call: bytes, parts: Parts | None = None, *, gather: bool = True, on_stored: bool = False
@@ -103,6 +103,14 @@ class ClientSession:
             lease.return_()
         self._dropped.append((self.name, ""))
         self._send({"op": "mgraph-close", "session": self.name})
+
+    async def _asked(self, op: str, **request: Any) -> Any:
+        """Return the reply of the scheduler to a request."""
+        reply = asyncio.ensure_future(getattr(scheduler_of(self._client), op)(**request))
+        try:
+            return await while_connected(self._client, reply)
+        finally:
+            reply.cancel()
 
     def _may_be_direct(self, ticket: Ticket) -> bool:
         """Return whether a call can be sent to the workers: they know its gang, and accept this client."""

@@ -27,7 +27,7 @@ from mgraph.cluster.base import (
     deadline,
     loss_choice,
 )
-from mgraph.cluster.client_lease import unreachable
+from mgraph.cluster.client_lease import require_connection, unreachable
 from mgraph.cluster.client_session import ClientSession
 from mgraph.cluster.log import call_scope, log_of, logged_failure
 from mgraph.cluster.scheduler_plugin import GangPlugin
@@ -167,6 +167,7 @@ class DaskCluster(Cluster):
     def _require_client(self) -> None:
         if self._client_is_closed():
             raise ClusterError("the client of this cluster was closed: connect again")
+        require_connection(self.client)
 
     def _sync(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
         self._require_client()

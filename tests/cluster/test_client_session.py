@@ -15,6 +15,7 @@ import rank_programs as programs
 from dask_processes import ENVIRONMENT, scheduler_by_hand, wait_until, worker_by_hand
 from distributed import Client
 
+import mgraph as mg
 from mgraph.cluster import client_lease, client_session, direct_call, scheduler_plugin
 from mgraph.cluster.dask import DaskCluster
 from mgraph.errors import ClusterError, CommAborted, GangLost, GraphClosed
@@ -301,10 +302,10 @@ def test_dropped_objects_are_gone_when_the_next_call_begins(cluster, client):
 @pytest.mark.ci
 def test_death_of_the_scheduler_during_and_between_direct_calls_raises_an_error(tmp_path, kept_for_ever):
     with (
-        dask.config.set({"distributed.comm.timeouts.connect": "1s"}),
         scheduler_by_hand(tmp_path) as (scheduler, file),
         worker_by_hand(file),
-        Client(scheduler_file=file, set_as_default=False) as client,
+        # It tries to connect again for longer than the error may take.
+        Client(scheduler_file=file, timeout=30, set_as_default=False) as client,
         DaskCluster(client) as cluster,
     ):
         cluster.run(programs.nothing)
@@ -322,5 +323,12 @@ def test_death_of_the_scheduler_during_and_between_direct_calls_raises_an_error(
         killer.join()
         scheduler.wait()
         (tmp_path / "m-over").write_text("")
-        with pytest.raises(ClusterError, match="scheduler"):
-            cluster.run(programs.nothing)
+        began = time.monotonic()
+        for begin in (
+            lambda: cluster.run(programs.nothing),
+            lambda: DaskCluster(client),
+            lambda: mg.rmat(5, cluster=cluster),
+        ):
+            with pytest.raises(ClusterError, match="scheduler cannot be reached"):
+                begin()
+        assert time.monotonic() - began < 15

@@ -11,12 +11,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from mgraph.config import settings
-
-# A worker that was killed is known to every survivor after this time.
+# A process that was killed is known to every survivor after this time.
 ERROR_S = 5.0
-# A killed scheduler as well, but for a call that begins then: it tries to connect for the deadline of the scheduler.
-ERROR_AFTER_S = {"worker": ERROR_S, "scheduler": ERROR_S + settings.seconds("timeouts.scheduler")}
 # A process that lives long may have grown by so much: allocators keep what they freed.
 GROWTH_MIB = 64.0
 
@@ -52,7 +48,7 @@ class Tally:
     def add_time(self, cause: str, seconds: float) -> None:
         """Record the time from a SIGKILL to an error."""
         self.to_error_s[cause].append(seconds)
-        if seconds > ERROR_AFTER_S[cause]:
+        if seconds > ERROR_S:
             self.problems.append(f"the error after a killed {cause} came after {seconds:.1f} s")
 
     def add_memory(self, process: str, first: float, last: float) -> None:
