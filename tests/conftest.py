@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import gc
 import os
 import signal
 import sys
@@ -236,6 +237,18 @@ def pytest_timeout_set_timer(item, settings):
     timer.start()
     item.cancel_timeout = timer.cancel
     return True
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Keep the garbage collector off what modules and tests are: its passes took a quarter of the time to collect."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        # Nor do later passes look through these objects, nearly a million.
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses by marks

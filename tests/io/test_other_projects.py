@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import igraph
 import networkx as nx
 import numpy as np
 import pandas
@@ -47,6 +46,14 @@ def entries_of(matrix) -> list[tuple]:
     return sorted(zip(*(column.tolist() for column in (*entries.coords, entries.data)), strict=True))
 
 
+def read_by_igraph(path) -> list[tuple]:
+    import igraph  # a second, as it imports matplotlib
+
+    graph = igraph.Graph.Read_Ncol(str(path), directed=True)
+    names = graph.vs["name"]
+    return sorted((int(names[e.source]), int(names[e.target]), e["weight"]) for e in graph.es)
+
+
 READERS = {
     ".csv": {
         "pandas": lambda path: columns_of(pandas.read_csv(path)),
@@ -66,11 +73,7 @@ READERS = {
     },
     ".mtx": {"scipy": lambda path: entries_of(scipy.io.mmread(path))},
     ".wel": {
-        "igraph": lambda path: sorted(
-            (int(graph.vs[e.source]["name"]), int(graph.vs[e.target]["name"]), e["weight"])
-            for graph in [igraph.Graph.Read_Ncol(str(path), directed=True)]
-            for e in graph.es
-        ),
+        "igraph": read_by_igraph,
         "networkx": lambda path: sorted(
             nx.read_weighted_edgelist(path, create_using=nx.DiGraph, nodetype=int).edges(data="weight")
         ),
@@ -95,6 +98,8 @@ MATRIX = scipy.sparse.coo_array((WEIGHTS, (PAIRS[:, 0], PAIRS[:, 1])), (NUM_VERT
 
 
 def write_by_igraph(path) -> None:
+    import igraph
+
     graph = igraph.Graph(NUM_VERTICES, [edge[:2] for edge in EDGES], directed=True)
     graph.vs["name"] = list(map(str, range(NUM_VERTICES)))
     graph.es["weight"] = [weight for *_, weight in EDGES]
