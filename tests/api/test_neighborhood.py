@@ -17,7 +17,7 @@ import mgraph as mg
 def induced(case, kept):
     """Return the edges of a case between vertices that are kept, as a set of ends and weights."""
     arcs = oracles.arcs_of(case).items()
-    return {(u, v, w) for (u, v), w in arcs if {u, v} <= set(kept) and (case.directed or u < v)}
+    return {(u, v, w) for (u, v), w in arcs if u in kept and v in kept and (case.directed or u < v)}
 
 
 @pytest.mark.covering(every=3)
@@ -27,6 +27,7 @@ def test_neighborhoods_equal_the_oracle_for_any_number_of_ranks(case, k, cluster
     sources = sorted({0, case.num_vertices // 2})
     levels = oracles.bfs(case, sources, k)
     wanted = np.flatnonzero(levels >= 0)
+    edges = induced(case, {*wanted.tolist()})
     for num_ranks in FEW_RANKS:
         with graph_of(case, clusters[num_ranks]) as g, mg.k_hop(g, sources, k) as near:
             np.testing.assert_array_equal(near.vertices, wanted)
@@ -36,7 +37,7 @@ def test_neighborhoods_equal_the_oracle_for_any_number_of_ranks(case, k, cluster
                 np.testing.assert_array_equal(names, wanted)
                 ends = [column.tolist() for column in part.edges.to_numpy()]
                 weights = ends[2] if len(ends) > 2 else [1] * len(ends[0])
-                assert set(zip(ends[0], ends[1], weights, strict=True)) == induced(case, wanted.tolist())
+                assert set(zip(ends[0], ends[1], weights, strict=True)) == edges
 
 
 @pytest.mark.parametrize("directed", [False, True])

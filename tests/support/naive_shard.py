@@ -5,6 +5,7 @@ Also conversions between arrays by user id and the owner layout of rank programs
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -29,15 +30,10 @@ def build_shards(case: GraphCase, num_ranks: int, order: str = "degree", backend
     """
     backend = backend or CpuBackend(threads=1)
     n = case.num_vertices
-    position_of_user = oracles.positions(case, order)
+    position_of_user, info, outgoing, incoming = _graph_by_position(case, order)
     user_of_position = np.argsort(position_of_user)
-    by_user_id = oracles.arcs_of(case)
-    arcs = {(int(position_of_user[u]), int(position_of_user[v])): w for (u, v), w in by_user_id.items()}
-    info = graph_info(case, order, by_user_id)
     natural = order == "natural"
     partition = Partition(n if natural else n - info.num_isolated, num_ranks, cyclic=not natural)
-    outgoing = _sorted_rows(arcs, n)
-    incoming = _sorted_rows({(v, u): w for (u, v), w in arcs.items()}, n) if case.directed else None
 
     shards = []
     for rank in range(num_ranks):
@@ -58,6 +54,17 @@ def build_shards(case: GraphCase, num_ranks: int, order: str = "degree", backend
             )
         )
     return shards
+
+
+@functools.lru_cache(maxsize=100)
+def _graph_by_position(case: GraphCase, order: str) -> tuple[np.ndarray, GraphInfo, list[Row], list[Row] | None]:
+    """Return the position of each user id, the facts of the graph, and the rows and in-rows of all positions."""
+    n = case.num_vertices
+    position_of_user = oracles.positions(case, order)
+    by_user_id = oracles.arcs_of(case)
+    arcs = {(int(position_of_user[u]), int(position_of_user[v])): w for (u, v), w in by_user_id.items()}
+    incoming = _sorted_rows({(v, u): w for (u, v), w in arcs.items()}, n) if case.directed else None
+    return position_of_user, graph_info(case, order, by_user_id), _sorted_rows(arcs, n), incoming
 
 
 def graph_info(case: GraphCase, order: str, arcs: oracles.Arcs) -> GraphInfo:

@@ -7,9 +7,11 @@ in which mgraph adds: float32 and float64 stay, integers become int64 (Python's 
 
 from __future__ import annotations
 
+import copy
+import functools
 import heapq
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,33 @@ Graph = Any  # duck-typed: see above
 Arcs = dict[tuple[int, int], Any]
 
 
+def kept(most: int) -> Callable[[Callable], Callable]:
+    """Keep the last results of a function, by the graph (the object) and equal other arguments; give copies of them."""
+
+    def keep(function: Callable) -> Callable:
+        results: dict[tuple, Any] = {}
+
+        @functools.wraps(function)
+        def call(graph: Graph, *args: Any, **named: Any) -> Any:
+            key = (graph, *map(_hashable, args), *((name, _hashable(value)) for name, value in sorted(named.items())))
+            if key not in results:
+                if len(results) == most:
+                    del results[next(iter(results))]
+                results[key] = function(graph, *args, **named)
+            return copy.copy(results[key])
+
+        return call
+
+    return keep
+
+
+def _hashable(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.dtype.str, value.shape, value.tobytes()
+    return tuple(value) if isinstance(value, list) else value
+
+
+@kept(100)
 def arcs_of(graph: Graph, *, weighted: bool = True) -> Arcs:
     """Return {(u, v): weight}: both ways where undirected, no loops, the lightest of parallel edges."""
     arcs: Arcs = {}
@@ -45,6 +74,7 @@ def state_dtype(graph: Graph, *, weighted: bool = True) -> np.dtype:
     return np.dtype(np.int64)
 
 
+@kept(500)
 def bfs(graph: Graph, sources: Sequence[int], depth_limit: float | None = None) -> np.ndarray:
     """Return levels by a queue; a vertex deeper than `depth_limit` is not reached."""
     rows = rows_of(arcs_of(graph, weighted=False), graph.num_vertices)
@@ -60,6 +90,7 @@ def bfs(graph: Graph, sources: Sequence[int], depth_limit: float | None = None) 
     return levels
 
 
+@kept(500)
 def sssp(graph: Graph, sources: Sequence[int], cutoff: float | None = None) -> np.ndarray:
     """Return distances by Dijkstra's algorithm, summed in the state's dtype from the source.
 
@@ -95,6 +126,7 @@ def degrees(graph: Graph, direction: str) -> np.ndarray:
     return {"out": out, "in": into, "both": out + into if graph.directed else out}[direction]
 
 
+@kept(500)
 def positions(graph: Graph, order: str) -> np.ndarray:
     """Return the position of each user id.
 
@@ -117,6 +149,7 @@ def positions(graph: Graph, order: str) -> np.ndarray:
     return position
 
 
+@kept(500)
 def predecessors(
     graph: Graph, dist: np.ndarray, sources: Sequence[int], position: np.ndarray, *, weighted: bool
 ) -> np.ndarray:
@@ -176,6 +209,7 @@ def path_to(chosen: np.ndarray, target: int) -> list[int]:
     return path[::-1]
 
 
+@kept(500)
 def components(graph: Graph) -> np.ndarray:
     """Return the smallest vertex that each is connected with, along edges or arcs in either direction."""
     neighbours: list[list[int]] = [[] for _ in range(graph.num_vertices)]
@@ -193,6 +227,7 @@ def components(graph: Graph) -> np.ndarray:
     return labels
 
 
+@kept(500)
 def strong_components(graph: Graph) -> np.ndarray:
     """Return the smallest vertex that each reaches and is reached by; edges are arcs in both directions."""
     ends = [graph.sources.tolist(), graph.targets.tolist()]
@@ -289,6 +324,7 @@ def sides(graph: Graph) -> np.ndarray:
     return found
 
 
+@kept(500)
 def kruskal(graph: Graph, position: np.ndarray, *, maximum: bool = False) -> dict[tuple[int, int], Any]:
     """Return {(u, v): weight} with u < v of the lightest spanning forest, or the heaviest, of an undirected graph.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import oracles
 import pytest
@@ -45,6 +47,20 @@ def test_float32_sums_are_rounded_at_every_step():
     assert dist.tolist() == [0, 2**24, 2**24, 2**24, 2**24], "float32 absorbs 0.5 at 2^24"
     exact = oracles.sssp(ZOO["absorbed"].with_weights(np.float64), [0])
     assert exact.tolist() == [0, 2**24, 2**24 + 0.5, 2**24, 2**24 + 0.75]
+
+
+def test_kept_results_are_those_of_their_arguments_and_cannot_be_changed():
+    case = ZOO["path"]
+    oracles.bfs(case, [0])[:] = 9
+    oracles.arcs_of(case).clear()
+    assert oracles.bfs(case, [0]).tolist() == [0, 1, 2, 3, 4, 5, 6]
+    assert oracles.bfs(case, [0], 2).tolist() == [0, 1, 2, -1, -1, -1, -1]
+    assert oracles.bfs(case, [6]).tolist() == [6, 5, 4, 3, 2, 1, 0]
+    assert oracles.bfs(replace(case, directed=True), [6]).tolist() == [-1] * 6 + [0]
+    assert len(oracles.arcs_of(case)) == 12
+    cycle = ZOO["cycle"]
+    for position, middle in ((np.arange(6), 2), (np.arange(6)[::-1], 4)):
+        assert oracles.predecessors(cycle, oracles.bfs(cycle, [0]), [0], position, weighted=False)[3] == middle
 
 
 def test_large_integers_are_exact():

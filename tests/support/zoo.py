@@ -7,6 +7,7 @@ Vertices at the ends of the id range and in the middle are left without edges on
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -26,7 +27,7 @@ class GraphCase:
     def __repr__(self) -> str:
         return f"<{self.name}: {self.num_vertices} vertices, {len(self.sources)} edges>"
 
-    @property
+    @functools.cached_property
     def unweighted(self) -> GraphCase:
         """The same graph without its weights."""
         return replace(self, weights=None)
