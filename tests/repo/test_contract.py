@@ -28,6 +28,8 @@ ARCHITECTURES = ("sm_90", *(pytest.param(name, marks=pytest.mark.ci) for name in
 REGISTERS = 1 << 16
 BFS = "algorithms/bfs/persistent"
 SSSP = "algorithms/sssp/persistent"
+# Their distances are always levels.
+OF_LEVELS = (f"{BFS}_kernels", f"{BFS}_multi_gpu_kernels", "algorithms/bfs/sweep_kernels")
 
 
 def test_there_are_kernels():
@@ -128,12 +130,12 @@ def test_peer_buffers_have_one_head():
 def test_compiles_without_a_warning(source, architecture):
     # All dtypes on one architecture, the default ones on the others: other dtypes change no launch.
     widths = typedefs_of(source) if architecture == "sm_90" else [TYPEDEFS]
+    # Only the default and the widest dtypes are assembled, the slow part, and not in the quick tier; the widest is
+    # first. Kernels of levels are assembled for levels, by test_levels_are_assembled.
+    assembled = () if stem_of(source) in OF_LEVELS else (TYPEDEFS, widths[0])
     for typedefs in tiers.by_tier([TYPEDEFS], widths):
-        # Only the default and the widest dtypes are assembled, the slow part, and not in the quick tier; the widest is
-        # first.
-        assembles = tiers.by_tier(False, typedefs in (TYPEDEFS, widths[0]))
         text = module_text(source, typedefs)
-        if not assembles:
+        if typedefs not in tiers.by_tier((), assembled):
             assert check_text(text) == "", typedefs
             continue
         built = compile_text(text, architecture)
@@ -166,16 +168,15 @@ def test_minima_of_16_bits_are_assembled(architecture):
 @pytest.mark.parametrize(
     "stem",
     [
-        f"{BFS}_kernels",
-        f"{BFS}_multi_gpu_kernels",
-        "algorithms/bfs/sweep_kernels",
+        *OF_LEVELS,
         "algorithms/components/kernels",
         "shard/user_ids_kernels",
         "validation/traversal_kernels",
     ],
 )
 def test_levels_are_assembled(stem, level, vertex, architecture):
-    typedefs = TYPEDEFS | {"dist_t": level, "out_t": "int32", "vertex_t": vertex, "id_t": vertex, "RANKS": "2"}
+    ranks = {"uint8": "2", "int32": "8"}[level]
+    typedefs = TYPEDEFS | {"dist_t": level, "out_t": "int32", "vertex_t": vertex, "id_t": vertex, "RANKS": ranks}
     built = compile_text(module_text(source_of(stem), typedefs), architecture)
     assert built.log == "" and built.registers.keys() == stems()[stem].keys()
     for name, registers in built.registers.items():
