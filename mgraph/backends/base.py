@@ -75,8 +75,6 @@ class Backend(ABC):
     ----------
     stopped
         Why the current call must launch no further kernel; None while it may.
-    borrows_threads
-        Whether the calls of one rank run in their callers' threads.
     """
 
     name: str
@@ -87,11 +85,14 @@ class Backend(ABC):
     cache_bytes = 32 << 20
     phase: Phase | None = None  # what the rank is doing, or did last
     stopped: str | None = None
-    borrows_threads = False
 
     @abstractmethod
     def enter_thread(self) -> None:
         """Prepare the calling thread to use this backend, which another thread made."""
+
+    @abstractmethod
+    def borrow_thread(self) -> Callable[[], object]:
+        """Prepare a thread of the user, for one call; return a function that undoes it."""
 
     @abstractmethod
     def launch(self, kernel: Kernel, args: tuple) -> None:
@@ -189,11 +190,6 @@ class PersistentBackend(Backend):
     rates: Rates | None = None  # memory rates of the device, once mgraph/backends/rates_file.py has found them
     competes_with_host = True  # whether the CPU cores may take over a search where they are faster
     own_limit: OwnLimit | None = None  # of this process's host memory, in addition to those of the host and the process
-    borrows_threads = True
-
-    @abstractmethod
-    def borrow_thread(self) -> Callable[[], object]:
-        """Prepare a thread of the user, for one call; return a function that undoes it."""
 
     @abstractmethod
     def device_facts(self) -> dict[str, str | int]:

@@ -13,6 +13,7 @@ from mgraph.backends.base import LIMITS, Backend
 from mgraph.backends.host_memory import FreeMemory, OwnLimit, free_memory
 from mgraph.backends.recycled import RecycledMemory
 from mgraph.backends.thread_pool import Helpers
+from mgraph.errors import CommAborted
 from mgraph.types import Array
 
 if TYPE_CHECKING:
@@ -54,6 +55,9 @@ class CpuBackend(Backend):
     def enter_thread(self) -> None:
         """Do nothing: the CPU has no current device."""
 
+    def borrow_thread(self) -> Callable[[], object]:
+        return self.enter_thread
+
     def launch(self, kernel: Kernel, args: tuple) -> None:
         lo, hi, *rest = args
         if hi <= lo:
@@ -65,8 +69,8 @@ class CpuBackend(Backend):
         self._run(function, 0, num_items, args, SERIAL_ITEMS * light)
 
     def _run(self, function: Callable[..., object], lo: int, hi: int, args: Sequence[Any], least: int) -> None:
-        """Share work items lo..hi among the threads if there are at least this many."""
-        if self.threads == 1 or hi - lo < least:
+        """Share work items lo..hi among the threads if there are at least this many; an abort ends it between ranges."""
+        if hi - lo < least:
             function(lo, hi, *args)
             return
         step = -(-(hi - lo) // (self.threads * RANGES_PER_THREAD))
@@ -75,6 +79,8 @@ class CpuBackend(Backend):
         def work() -> None:
             # next() on a range iterator is one bytecode under the GIL: no range is given to two threads.
             for start in starts:
+                if self.stopped is not None:
+                    raise CommAborted(self.stopped)
                 function(start, min(start + step, hi), *args)
 
         self.helpers.run(work)

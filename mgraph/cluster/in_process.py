@@ -1,4 +1,4 @@
-"""Ranks in the caller's process, without a scheduler: threads, or for one rank on a GPU the caller's thread."""
+"""Ranks in the caller's process, without a scheduler: threads, or for one rank the caller's thread."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 import uuid
 import weakref
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 from mgraph.backends.base import Backend
@@ -28,7 +27,7 @@ from mgraph.cluster.local_ranks import LocalRanks, OwnerGone
 from mgraph.cluster.rank_threads import RankThreads
 from mgraph.comm.base import DEFAULT_TIMEOUT_S, Communicator
 from mgraph.comm.threads import open_threads
-from mgraph.errors import CommAborted, UsageError
+from mgraph.errors import UsageError
 
 # More threads than cores would only wait for each other.
 MAX_THREADS = 256
@@ -81,8 +80,7 @@ class InProcessCluster(Cluster):
         open_comms = self.open_comms
         self.backend = backends[0].name
         self._narrowed: dict[int, InProcessCluster] = {}
-        in_caller = num_ranks == 1 and backends[0].borrows_threads
-        threads: type[LocalRanks] = CallerThread if in_caller else RankThreads
+        threads: type[LocalRanks] = CallerThread if num_ranks == 1 else RankThreads
         # An interrupt before the last of these lines would leave threads that nothing ends.
         with HeldErrors(lambda: None):
             self._threads = threads(backends, lambda: open_comms(num_ranks, timeout_s))
@@ -110,21 +108,6 @@ class InProcessCluster(Cluster):
 
     # Ranks of this process are never lost.
     run_on_stored = run
-
-    def read(self, function: Callable[..., Any], *args: Any) -> list[Any]:
-        """Run a function that only reads; where one CPU rank is idle, in this thread.
-
-        To wake the rank's thread and this one takes as long as to write a megabyte, and much longer on busy cores. What
-        Numba compiles or loads at a first read takes locks, which no interrupt may leave locked.
-        """
-        threads = self._threads
-        ranks = threads.ranks
-        is_idle = threads.running is None and not threads.is_closed and os.getpid() == self._pid
-        if is_idle and self.backend == "cpu" and len(ranks) == 1:
-            # Race: a call that begins now, and is aborted, stops all launches of its rank.
-            with suppress(CommAborted), HeldErrors(lambda: None):
-                return [function(ranks[0], *args)]
-        return self.run(function, *args)
 
     def run_and_store(self, function: Callable[..., Any], *args: Any) -> list[Any]:
         from dask.delayed import Delayed

@@ -2,9 +2,9 @@
 
 Python raises KeyboardInterrupt in the main thread, between any two bytecode instructions, also inside `with condition:`
 or `wait(futures)`; a lock acquired there may stay locked. So the functions of ranks, the locks that they share and the
-end of a call run in the threads of ranks, even for one rank. The caller does only two things, both atomic in C: it puts
-its call into a queue, and waits for a lock of that call alone, on which no other thread depends. (One rank on a GPU
-runs in its callers' threads: see caller_thread.py.)
+end of a call run in the threads of ranks. The caller does only two things, both atomic in C: it puts its call into a
+queue, and waits for a lock of that call alone, on which no other thread depends. (One rank runs in its callers'
+threads: see caller_thread.py.)
 
 The queue serializes calls: rank 0's thread gets them in order, passes each to the other ranks, runs its own part, and
 gets the next when the last rank has finished this one.

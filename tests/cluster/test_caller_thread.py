@@ -1,4 +1,4 @@
-"""Calls of one GPU run in their callers' threads: in turn, under signals, and with the caller's device restored."""
+"""Calls of one rank run in their callers' threads: in turn, under signals, and with the caller's device restored."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from mgraph.cluster.in_process import InProcessCluster
 from mgraph.errors import ClusterError, CommAborted
 
 
-@pytest.fixture
-def cluster():
-    with local_cluster(GPU) as cluster:
+@pytest.fixture(params=[1, GPU])
+def cluster(request):
+    with local_cluster(request.param) as cluster:
         yield cluster
 
 
@@ -64,10 +64,10 @@ def test_call_runs_in_the_thread_of_its_caller(cluster):
     assert cluster.run(programs.where)[0][1] == threading.get_ident()
 
 
-def test_several_ranks_and_ranks_on_the_cpu_have_threads_of_their_own():
-    with InProcessCluster(2, make_backend=emulated_gpu) as two, InProcessCluster(1) as cpu:
-        for cluster in two, cpu:
-            assert threading.get_ident() not in {ident for _, ident, *_ in cluster.run(programs.where)}
+@pytest.mark.parametrize("options", [{}, {"make_backend": emulated_gpu}], ids=["cpu", "gpu"])
+def test_several_ranks_have_threads_of_their_own(options):
+    with InProcessCluster(2, **options) as cluster:
+        assert threading.get_ident() not in {ident for _, ident, *_ in cluster.run(programs.where)}
 
 
 class Stop(Exception):

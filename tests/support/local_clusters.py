@@ -1,4 +1,4 @@
-"""Clusters of this process: ranks on the CPU, and one rank on an emulated GPU, which runs in its callers' threads."""
+"""Clusters of this process: ranks on the CPU, and one rank on an emulated GPU."""
 
 from __future__ import annotations
 
