@@ -251,7 +251,7 @@ class Variant:
         A traversal's: loop(shard, comm, sources, trace, limit), with the dtype before the limit for sssp. It
         returns None where it has found out that another variant now applies.
     takes_user_ids
-        Whether the sources are user ids, which the kernel looks up; else positions of vertices that have arcs.
+        Whether the sources are user ids, which the loop looks up; else positions of vertices that have arcs.
     takes_translate
         Whether `loop` takes `translate`, which launches the translation to user ids right after the search.
     keeps_checkpoints

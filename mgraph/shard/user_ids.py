@@ -50,6 +50,14 @@ def positions_of(shard: Shard, comm: Communicator, users: Sequence[int]) -> list
     return (found if comm.size == 1 else comm.allreduce(found, "max")).tolist()
 
 
+def positions_finder(shard: Shard, words: Array) -> Callable[[], object]:
+    """Return a prepared launch that replaces the user ids in some words by positions, on one rank."""
+    if shard.position_of_user is None:
+        return lambda: None
+    (lo, hi) = shard.user_range
+    return shard.backend.prepared(find_positions, 0, len(words), shard.position_of_user, lo, hi - lo, words)
+
+
 def translated(backend: Backend, ids: Array, table: Array) -> Array:
     """Return table[ids]."""
     out = backend.xp.empty(len(ids), table.dtype)

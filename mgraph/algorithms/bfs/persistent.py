@@ -11,6 +11,9 @@ Where the levels are many and narrow, the CPU would be faster. If that is unknow
 Levels of a persistent search, on one GPU or on several, are bytes first, except on graphs of few arcs a vertex: a
 quarter as many bytes are written, and sent to other ranks. Levels that bytes do not hold are searched again in full
 width, with which later searches of the graph then begin. The trace includes a search that is repeated.
+
+The position of one source is found by a launch before the search, for which the host does not wait: that would take
+longer than the search of a small graph.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ import numpy as np
 from mgraph.algorithms.bfs import persistent_kernels as kernel
 from mgraph.algorithms.bfs.persistent_kernels import (
     COSTS,
+    LAUNCH_PARAMETERS,
     LAYOUT,
     MAX_QUEUED,
     METHODS,
@@ -45,8 +49,11 @@ from mgraph.comm.base import Communicator
 from mgraph.errors import CommAborted
 from mgraph.shard.in_rows import require_first_neighbors
 from mgraph.shard.shard import Shard, cached_on_shard
+from mgraph.shard.user_ids import positions_finder, positions_of
 from mgraph.types import LEVEL, NARROW_LEVEL, Array, unreached_of
 
+# The word of the control block that has the source.
+SOURCE = LAUNCH_PARAMETERS.index("source")
 # A search that reaches this level may be incomplete.
 MAX_UINT8_LEVELS = int(unreached_of(NARROW_LEVEL)) - 1
 assert MAX_UINT8_LEVELS < TRACE_RECORDS, "every level that fits a byte has a trace record of its own"
@@ -59,13 +66,13 @@ UNIFORM_DEGREE_RATIO = 4
 def bfs_persistent(
     shard: Shard,
     comm: Communicator,
-    sources: list[int],
+    users: Sequence[int],
     trace: Trace,
     depth_limit: int | None = None,
     translate: Callable[[Shard, Communicator, Array, Array], list[Array]] | None = None,
     until: Sequence[int] = (),
 ) -> Traversal | None:
-    """Find the levels and parents that step.py finds from `sources`, which are positions.
+    """Find the levels and parents that step.py finds, from user ids.
 
     Return None where it turns out that the host is faster. `translate` launches the translation of both into user ids
     before the host waits for the search. With positions `until`, only up to the level of the farthest, or a little
@@ -73,15 +80,19 @@ def bfs_persistent(
     """
     # Not by isinstance: before a launch, every microsecond counts.
     backend = cast(PersistentBackend, shard.backend)
-    starts = sources if len(sources) == 1 else sorted(set(sources))
-    source = starts[0] if starts else 0
     target, targets = watched_and_listed(until) if until else (-1, ())
-    is_usual = len(starts) == 1 and not targets
+    is_usual = len(users) == 1 and not targets
+    positions = [] if is_usual or not users else positions_of(shard, comm, users)
+    starts = sorted({position for position in positions if position < shard.partition.num_positions})
+    source = users[0] if is_usual else starts[0] if starts else 0
     for dtype, limit in _attempts(shard, depth_limit, shard.exceeds_uint8_levels, shard.faster_on_host.get("bfs")):
         search = _search_from_one(shard, dtype) if is_usual else _Search(shard, len(starts), len(targets), dtype)
         search.control.give(
             [*starts, *targets], depth_limit=-1 if limit is None else limit, source=source, target=target
         )
+        if is_usual:
+            search.find_source()
+        trace.begin_phase()
         levels, parents, *_ = search.launch()
         wait = backend.marked()
         try:
@@ -89,6 +100,8 @@ def bfs_persistent(
         finally:
             wait()
         done, num_records, reached, reached_arcs = search.control.report()
+        if is_usual:
+            positions = [int(search.control.on_host[SOURCE])]
         if not done:
             backend.arrived[:] = 0
             raise CommAborted("the search was aborted at a grid barrier")
@@ -98,7 +111,7 @@ def bfs_persistent(
         # In bytes each level has a record of its own.
         num_levels = int(_facts_of(records, "levels").sum()) if dtype == LEVEL and limit != depth_limit else num_records
         if limit is None or limit == depth_limit or num_levels < limit:
-            return Traversal(levels, parents, reached, reached_arcs, in_user_ids)
+            return Traversal(levels, parents, reached, reached_arcs, in_user_ids, sources=positions)
         shard.exceeds_uint8_levels |= dtype == NARROW_LEVEL
         if shard.faster_on_host.get("bfs") is None:
             times = _facts_of(records, "nanoseconds")
@@ -145,7 +158,8 @@ def may_exceed_uint8_levels(shard: Shard) -> bool:
 class _Search:
     """The prepared launch for searches of a shard with given numbers of sources and of listed targets.
 
-    `launch` returns levels, parents and work arrays that are dead once the search has ended.
+    `launch` returns levels, parents and work arrays that are dead once the search has ended. Before it, `find_source`
+    replaces the user id of one source by its position in the control block.
     """
 
     def __init__(self, shard: Shard, num_sources: int, num_targets: int, dtype: np.dtype) -> None:
@@ -182,6 +196,7 @@ class _Search:
         # One source, with one target at most, is a launch parameter.
         num_listed = num_sources + num_targets if num_sources > 1 or num_targets else 0
         self.control = ControlBlock(backend, LAYOUT, shared, empty, TRACE_RECORDS, num_listed)
+        self.find_source = positions_finder(shard, self.control.words[SOURCE : SOURCE + 1])
         work = Allocated(work_words(num, capacity, vertex.itemsize, TRACE_RECORDS), np.dtype(np.uint32))
         # Chunked expansion needs 8 bytes a vertex. It writes one trace record for many levels, and levels in bytes are
         # counted by records: so only with full-width levels.
@@ -231,6 +246,7 @@ VARIANT = Variant(
     needs=(DEVICE_RATES, IN_ROWS, FIRST_NEIGHBORS),
     bytes=_bytes,
     loop=bfs_persistent,
+    takes_user_ids=True,
     takes_translate=True,
     takes_until=True,
 )

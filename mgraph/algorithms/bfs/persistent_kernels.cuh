@@ -169,9 +169,12 @@ struct BfsState : Work<BfsState> {
 
   // Begin with the one source as frontier; return whether its row, being short, was pushed at once.
   // Then every block writes levels and parents of the targets in the range that it clears, and the
-  // first block queues them all.
+  // first block queues them all. A source without arcs has a position beyond all states: there is
+  // no frontier.
   __device__ bool start_from_source() {
-    i64 source = parameter(SOURCE), begin = load_readonly(indptr + source);
+    i64 source = parameter(SOURCE);
+    if (source >= n) return false;
+    i64 begin = load_readonly(indptr + source);
     level = 0;
     count = reached = 1;
     arcs = reached_arcs = load_readonly(indptr + source + 1) - begin;

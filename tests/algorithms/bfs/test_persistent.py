@@ -20,6 +20,7 @@ from mgraph.errors import CommAborted
 from mgraph.generate.spec import parse_spec
 from mgraph.ingest.build import build
 from mgraph.shard.shard import degrees
+from mgraph.shard.user_ids import positions_of
 from mgraph.types import LEVEL, NARROW_LEVEL
 
 pytestmark = pytest.mark.interleavings
@@ -28,7 +29,9 @@ pytestmark = pytest.mark.interleavings
 def search(program, case, sources, order, backend=None, limit=None, **options):
     """Search on one rank; return the result, host arrays of it, and the supersteps."""
     (shard,) = build_shards(case, 1, order, backend)
-    starts = sorted({int(p) for p in positions(shard, sources) if p < shard.partition.num_positions})
+    starts = sources
+    if program is not bfs_persistent:
+        starts = sorted({int(p) for p in positions(shard, sources) if p < shard.partition.num_positions})
 
     def on_rank(shard, comm):
         trace = Trace(shard.backend, comm)
@@ -281,9 +284,10 @@ def test_larger_graphs_on_a_gpu(spec):
     def on_rank(_, comm):
         shard = build(source, backend, comm)
         for count, limit in ((1, None), (1, None), (5, None), (1, 3)):
-            sources = rng.integers(0, shard.num_owned, count).tolist()
+            users = rng.integers(0, shard.info.num_vertices, count).tolist()
+            sources = [p for p in positions_of(shard, comm, users) if p < shard.num_owned]
             wanted = bfs(shard, comm, sources, Trace(backend, comm), limit)
-            found = bfs_persistent(shard, comm, sources, Trace(backend, comm), limit)
+            found = bfs_persistent(shard, comm, users, Trace(backend, comm), limit)
             levels = as_seen(backend.to_host(found.distances))
             np.testing.assert_array_equal(levels, backend.to_host(wanted.distances))
             assert bool((found.predecessors == wanted.predecessors[: shard.num_owned]).all())
@@ -292,7 +296,7 @@ def test_larger_graphs_on_a_gpu(spec):
             assert found.reached_arcs == int(degrees(shard.rows)[reached].sum())
             for num_targets in (1, 40) if limit is None else ():
                 targets = rng.integers(0, shard.num_owned, num_targets).tolist()
-                near = bfs_persistent(shard, comm, sources, Trace(backend, comm), until=targets)
+                near = bfs_persistent(shard, comm, users, Trace(backend, comm), until=targets)
                 levels = as_seen(backend.to_host(near.distances))
                 whole = backend.to_host(wanted.distances)
                 is_near = whole <= whole[targets].max()
@@ -308,11 +312,10 @@ def test_larger_graphs_on_a_gpu(spec):
 def test_search_repeats_where_levels_exceed_uint8(limit):
     """Later searches of the graph begin with wide levels."""
     (shard,) = build_shards(chain_of_cliques(), 1, "degree", EmulatedBackend(block=32))
-    (source,) = positions(shard, [0])
 
     def search_twice(shard, comm):
         traces = [Trace(shard.backend, comm) for _ in range(2)]
-        return [(bfs_persistent(shard, comm, [source], trace, limit), len(trace.supersteps)) for trace in traces]
+        return [(bfs_persistent(shard, comm, [0], trace, limit), len(trace.supersteps)) for trace in traces]
 
     ((first, again),) = run_on_ranks(search_twice, [shard])
     wide = limit is None or limit > 254
