@@ -90,6 +90,8 @@ class Partition:
 
 def own_states(partition: Partition, rank: int, positions: Iterable[int]) -> np.ndarray:
     """Return the state indices of those positions that a rank owns, each once and in order."""
+    if partition.num_ranks == 1:
+        return np.array(sorted(set(positions)), partition.dtype)
     base = rank * partition.stride
     own = range(base, base + partition.num_owned(rank))
     states = sorted({int(partition.state(position)) for position in positions})

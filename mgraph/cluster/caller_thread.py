@@ -42,6 +42,9 @@ _seen: tuple[list[Any], list[tuple[int, Handler]]] = ([], [])
 # Does not release the GIL; only the main thread uses the buffer.
 _sigaction = ctypes.PyDLL(None).sigaction
 _disposition = ctypes.create_string_buffer(SIGACTION_BYTES)
+_installed = ctypes.create_string_buffer(SIGACTION_BYTES)
+# What Python's `signal` makes the system do with a signal, once that is known.
+_plain = b""
 
 
 class CallerThread(LocalRanks):
@@ -344,10 +347,22 @@ def _set_handler(number: int, handler: Handler) -> None:
 
     The system's side stays: Python's `signal` would undo `siginterrupt`, and `faulthandler.register`.
     """
+    global _plain
+    _sigaction(number, None, _disposition)
+    if _known_part(_disposition) == _plain:
+        _signal.signal(number, handler)
+        return
     calls = (
-        partial(_sigaction, number, None, _disposition),
         partial(_signal.signal, number, handler),
+        partial(_sigaction, number, None, _installed),
         partial(_sigaction, number, _disposition, None),
     )
     # One call in C: the handler may raise before or after it.
     deque(map(operator.call, calls), maxlen=0)
+    _plain = _known_part(_installed)
+
+
+def _known_part(disposition: ctypes.Array[ctypes.c_char]) -> bytes:
+    """Return the handler in C, the mask and the flags; glibc has room for more signals in the mask than it sets."""
+    state = disposition.raw
+    return state[:16] + state[136:140]

@@ -26,7 +26,7 @@ from mgraph.algorithms.bfs.hybrid_kernels import (
     PULLED,
     SCANNED,
     WIDE_PUSH,
-    begin_search,
+    begin_levels,
     mark,
     pull,
     push_arcs,
@@ -97,7 +97,7 @@ class _Search:
         self.queue = self.backend.empty(n, shard.partition.dtype)
         self.counters = np.zeros(NUM_COUNTERS, np.int64)
         self.max_arcs = MAX_ARCS if self.backend.threads > MAX_SERIAL_CORES else UNLIMITED
-        begin_search(starts, shard.rows.indptr, self.queue, self.words, self.counters)
+        self.starts = starts
 
     def push_levels(self, last_level: int, until: np.ndarray, trace: Trace) -> int:
         """Push levels by one core, from this one on; return what is next."""
@@ -106,9 +106,12 @@ class _Search:
         counters = self.counters
         level, begin, end = counters[: END + 1].tolist()
         rows = self.shard.rows
-        push_levels(
-            last_level, self.max_arcs, until, rows.indptr, rows.targets, self.queue, self.words, counters
-        )  # fmt: skip
+        args = last_level, self.max_arcs, until, rows.indptr, rows.targets, self.queue, self.words, counters
+        if end:
+            push_levels(*args)
+        else:
+            end = len(self.starts)
+            begin_levels(self.starts, *args)
         if levels := int(counters[LEVEL_COUNTER]) - level:
             trace.superstep("serial", end - begin, int(counters[SCANNED]), levels=levels)
         return int(counters[NEXT])

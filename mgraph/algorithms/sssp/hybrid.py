@@ -29,7 +29,7 @@ from mgraph.algorithms.sssp.hybrid_kernels import (
     MIN_DEGREE,
     NUM_COUNTERS,
     SCANNED,
-    reach_none,
+    begin_search,
     settle_nearest,
 )
 from mgraph.algorithms.sssp.near_far import default_delta, drop_unsettled, step_bytes, typical_weight
@@ -135,13 +135,12 @@ class _SerialSearch:
         assert isinstance(backend, CpuBackend), "the variant applies to no other"
         self.dist = backend.empty(n, dtype)
         self.parents = backend.empty(n, vertex)
-        reach_none(self.dist, self.parents)
         self.queue = make_queue(queue_capacity(n), dtype, vertex, backend.empty)
         self.starts = starts = own_states(shard.partition, comm.rank, sources)
-        self.dist[starts] = 0
-        self.parents[starts] = starts
         self.num_reached = len(starts)
-        self.reached_arcs = int((shard.rows.indptr[starts.astype(np.int64) + 1] - shard.rows.indptr[starts]).sum())
+        # What is reached first, if it is few.
+        self.listed = backend.empty(len(starts) + n // SMALL_SHARE, vertex)
+        self.reached_arcs = begin_search(starts, shard.rows.indptr, self.dist, self.parents, self.listed)
         self.settled_arcs = 0
         self.counters = np.zeros(NUM_COUNTERS, np.int64)
 
@@ -151,6 +150,7 @@ class _SerialSearch:
         rows = shard.rows
         counters = self.counters
         begin_queue(*self.queue[2:], waiting, self.dist)
+        listed = self.listed[self.num_reached :]
         counters[: AS_FAR + 1] = 0
         counters[MAX_SIZE] = self.max_waiting
         counters[MIN_DEGREE] = 1 if shard.info.directed else 2
@@ -161,7 +161,7 @@ class _SerialSearch:
             counters[MAX_SCANNED] = counters[SCANNED] + STEP_ARCS
             settle_nearest(
                 *self.queue, rows.indptr, rows.targets, rows.weights, self.cutoff, self.targets, self.dist,
-                self.parents, counters,
+                self.parents, listed, counters,
             )  # fmt: skip
         self.size, found, found_arcs, scanned, self.num_as_far = counters[: AS_FAR + 1].tolist()
         self.num_reached += found
@@ -188,18 +188,17 @@ class _SerialSearch:
             explain_as_far(self.queue.vertices, hops, rows.indptr, rows.targets, rows.weights, self.dist, self.parents)
         if not is_whole:
             return Traversal(self.dist, self.parents)
-        # In natural order all are translated in the time in which the few are listed.
-        is_listed = self.shard.user_of_local is not None and self.num_reached * SMALL_SHARE < len(self.dist)
-        reached = np.flatnonzero(self.dist != self.top) if is_listed else None
+        reached = self.listed[: self.num_reached] if self.num_reached * SMALL_SHARE < len(self.dist) else None
         return Traversal(self.dist, self.parents, self.num_reached, self.reached_arcs, reached=reached)
 
 
 def _bytes(sizes: GraphSizes) -> int:
-    """Return the bytes of a search by buckets, and of predecessors, hops and a queue."""
+    """Return the bytes of a search by buckets, and of predecessors, hops, a list and a queue."""
     state = searched_bytes(sizes, has_peer_buffers=False)
     return (
         step_bytes(sizes)
         + (sizes.vertex + 4) * sizes.owned
+        + sizes.vertex * sizes.owned // SMALL_SHARE
         + queue_bytes(queue_capacity(sizes.owned), state, sizes.vertex)
     )
 

@@ -32,21 +32,30 @@ NUM_COUNTERS = 8
 
 
 @inline
-def reach_none(dist, parents):
-    """Make every vertex unreached."""
+def begin_search(starts, indptr, dist, parents, listed):
+    """Reach and list the vertices from which a search begins, and no other; return their arcs."""
     dist[:] = top_of(dist)
     parents[:] = np.iinfo(parents.dtype).max
+    arcs = 0
+    for i in range(len(starts)):
+        u = starts[i]
+        dist[u] = 0
+        parents[u] = u
+        listed[i] = u
+        arcs += indptr[np.int64(u) + 1] - indptr[u]
+    return arcs
 
 
 @inline
 def settle_nearest(
-    keys, vertices, far_keys, far_vertices, nexts, state, indptr, targets, weights, cutoff, until, dist, parents, counts
+    keys, vertices, far_keys, far_vertices, nexts, state, indptr, targets, weights, cutoff, until, dist, parents,
+    listed, counts,
 ):  # fmt: skip
     """Settle the nearest vertex of the queue until none waits, more than MAX_SIZE wait, or `until` are settled.
 
     After MAX_SCANNED arcs it pauses, and goes on at its next call. Vertices of less than MIN_DEGREE arcs are not
     inserted: theirs lead nowhere, or back. The predecessor is the first by position of those nearer vertices that
-    explain a distance; none if it is over an arc that leads no farther.
+    explain a distance; none if it is over an arc that leads no farther. What is found is listed while there is room.
     """
     top = top_of(dist)
     num_settled = 0
@@ -84,6 +93,8 @@ def settle_nearest(
             counts[AS_FAR] += d == through
             degree = indptr[np.int64(v) + 1] - indptr[v]
             if before == top:
+                if counts[FOUND] < len(listed):
+                    listed[counts[FOUND]] = v
                 counts[FOUND] += 1
                 counts[FOUND_ARCS] += degree
             if degree >= counts[MIN_DEGREE]:
