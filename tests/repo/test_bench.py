@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import pathlib
 import re
 import subprocess
@@ -82,6 +83,35 @@ def test_sanitizer_reports_are_counted_by_kernel(bench):
     # A tool that was cut short, and one with more reports in its summary than can be parsed.
     assert found_in([HEAD])["unread"] == 1
     assert found_in([HEAD + END.format(2)])["unread"] == 2
+
+
+def test_regressions_are_what_noise_does_not_explain(bench, tmp_path, capsys):
+    """The newest record counts, by its date; on a CPU it is divided by a rival's in the same run."""
+
+    def lines(graph, values, **facts):
+        cell = {"graph": graph, "algorithm": "bfs", "commit": "c", **facts}
+        return [{"date": f"2026-01-0{day}", **cell, **found} for day, found in enumerate(values, 1)]
+
+    gpu = {"backend": "cuda"}
+    records = [
+        *lines("same", [{"median_ms": ms} for ms in (1.0, 1.1, 1.12)], **gpu),
+        *lines("slower", [{"median_ms": ms} for ms in (1.0, 1.1, 1.4)], **gpu)[::-1],
+        *lines("noisy", [{"median_ms": ms} for ms in (1.0, 1.0, 1.6, 1.4)], **gpu),
+        *lines("busy", [{"median_ms": 1.0, "gap_ms": 2.0}, {"median_ms": 3.0, "gap_ms": 6.0}], backend="cpu"),
+        *lines("less", [{"mteps_per_w": 90.0}, {"mteps_per_w": 60.0}], bench="energy"),
+        *lines("once", [{"median_ms": 1.0}], **gpu),
+        *lines("other", [{"seconds": 1.0}, {"seconds": 9.0}], bench="sanitize"),
+    ]
+    regressions = bench("regressions")
+    found = {one.cell.split()[0]: one.is_slower for one in regressions.compare(records)}
+    assert found == {"same": False, "slower": True, "noisy": False, "busy": False, "energy": True}
+    assert not regressions.compare(records, since="2026-01-05")
+    (tmp_path / "gpu.jsonl").write_text("".join(json.dumps(one) + "\n" for one in records))
+    for since, code, said in (("", 1, "2 are slower"), ("2026-01-04", 0, "1 cells were measured again, 0")):
+        with pytest.raises(SystemExit) as ended:
+            regressions.main(["--results", str(tmp_path), "--since", since])
+        assert ended.value.code == code
+        assert said in capsys.readouterr().out
 
 
 def test_counters_are_parsed_for_each_launch(bench):
