@@ -1,0 +1,10 @@
+"""Distances from many sources, to some vertices or all: a search for each source, many of them at once.
+
+| variant | searches |
+| --- | --- |
+| per_block | a block of threads of one GPU a source, on deep graphs |
+| per_core | a core of one CPU rank a source |
+| multi_source | 64 sources in one search, by hops |
+
+Where none applies, `mgraph/rank_jobs/distance_matrix.py` makes one search after another.
+"""

@@ -1,0 +1,57 @@
+"""Compare distances from many sources, as a variant finds them on one rank, with the oracle's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import oracles
+from naive_shard import build_shards
+from on_ranks import run_on_ranks
+from zoo import GraphCase
+
+from mgraph.algorithms.common.traversal import Trace
+from mgraph.algorithms.distance_matrix.searches import Searches
+from mgraph.api.traversal import state_dtype
+from mgraph.backends.base import Backend
+from mgraph.types import LEVEL, unreached_of
+
+
+def check_rows(
+    loop,
+    case: GraphCase,
+    sources: Sequence[int],
+    targets: Sequence[int] | None = None,
+    *,
+    weighted: bool = True,
+    limit: float | int | None = None,
+    order: str = "degree",
+    backend: Backend | None = None,
+) -> list[dict]:
+    """Compare every row with the oracle's; return the supersteps."""
+    (shard,) = build_shards(case, 1, order, backend)
+    positions = oracles.positions(case, order)
+    have_arcs = positions < shard.partition.num_positions
+    sources = [user for user in sources if have_arcs[user]]
+    columns = np.flatnonzero(have_arcs) if targets is None else [user for user in targets if have_arcs[user]]
+    dtype = state_dtype(shard.info) if weighted else LEVEL
+    searches = Searches(
+        positions[sources].tolist(), weighted, dtype, limit, None if targets is None else positions[columns].tolist()
+    )
+
+    def program(shard, comm):
+        trace = Trace(shard.backend, comm)
+        batches = [shard.backend.to_host(batch).copy() for batch in loop(shard, comm, searches, trace)]
+        return batches, trace.supersteps
+
+    ((batches, steps),) = run_on_ranks(program, [shard])
+    found = np.concatenate(batches) if batches else np.empty((0, len(columns)), dtype)
+    assert found.dtype == dtype
+    assert len(found) == len(sources)
+    # Without targets the columns are the vertices in the order of the graph.
+    columns = columns[np.argsort(positions[columns])] if targets is None else columns
+    for row, source in zip(found, sources, strict=True):
+        wanted = (oracles.sssp if weighted else oracles.bfs)(case, [source], limit)[columns]
+        missing = np.isinf(wanted) if wanted.dtype.kind == "f" else wanted < 0
+        np.testing.assert_array_equal(np.where(missing, dtype.type(unreached_of(dtype)), wanted).astype(dtype), row)
+    return steps
