@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from mgraph.api.create import ssca2 as ssca2
     from mgraph.api.create import uniform as uniform
     from mgraph.api.degrees import degrees as degrees
+    from mgraph.api.distance_matrix import distance_matrix as distance_matrix
     from mgraph.api.eccentricity import diameter as diameter
     from mgraph.api.eccentricity import eccentricity as eccentricity
     from mgraph.api.eccentricity import radius as radius
@@ -95,6 +96,7 @@ _MODULE_OF = {
     "bfs_together": "mgraph.api.multi_source",
     "sssp": "mgraph.api.traversal",
     "sssp_many": "mgraph.api.traversal",
+    "distance_matrix": "mgraph.api.distance_matrix",
     "k_hop": "mgraph.api.neighborhood",
     "neighbors": "mgraph.api.neighborhood",
     "shortest_path": "mgraph.api.paths",

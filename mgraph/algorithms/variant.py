@@ -133,6 +133,7 @@ class Conditions:
     faster_on_host: frozenset[str] = frozenset()  # algorithms that the CPU beside one GPU runs sooner
     has_equal_weights: bool = False  # all weights, so that edges are ordered by their ends
     threads: int = 1  # of a CPU rank that has the graph alone; others may have different numbers
+    by_hops: bool = False  # distances of many sources are numbers of arcs, not sums of weights
 
     @property
     def is_one_cpu(self) -> bool:
@@ -301,14 +302,20 @@ def select(variants: Sequence[Variant], conditions: Conditions) -> Variant:
 
 
 def require_variant(
-    variants: Sequence[Variant], shard: Shard, comm: Communicator, dtype: np.dtype, method: str = "auto"
+    variants: Sequence[Variant],
+    shard: Shard,
+    comm: Communicator,
+    dtype: np.dtype,
+    method: str = "auto",
+    *,
+    by_hops: bool = False,
 ) -> Variant:
     """Select a variant and make what it needs; collective, and the same variant on every rank.
 
     A need that cannot be made is remembered on the shard, and the next variant is tried.
     """
     while True:
-        variant = select(variants, Conditions.of(shard, comm, method))
+        variant = select(variants, replace(Conditions.of(shard, comm, method), by_hops=by_hops))
         failed = next((need.name for need in variant.needs if not need.make(shard, comm, dtype)), None)
         if failed is None:
             return variant

@@ -24,6 +24,10 @@ from mgraph.algorithms.components.afforest import AROUND_GIANT
 from mgraph.algorithms.components.afforest import VARIANT as AFFOREST
 from mgraph.algorithms.components.serial import VARIANT as COMPONENTS_SERIAL
 from mgraph.algorithms.core_numbers.peeling import VARIANT as PEELING
+from mgraph.algorithms.distance_matrix.multi_source import VARIANT as MATRIX_MULTI_SOURCE
+from mgraph.algorithms.distance_matrix.one_by_one import VARIANT as MATRIX_ONE_BY_ONE
+from mgraph.algorithms.distance_matrix.per_block import VARIANT as MATRIX_PER_BLOCK
+from mgraph.algorithms.distance_matrix.per_core import VARIANT as MATRIX_PER_CORE
 from mgraph.algorithms.pagerank.pull import VARIANT as PAGERANK_PULL
 from mgraph.algorithms.pagerank.sweep import VARIANT as PAGERANK_SWEEP
 from mgraph.algorithms.predecessors.rows import VARIANT as PREDECESSORS_ROWS
@@ -62,6 +66,7 @@ SSSP = (
     SSSP_NEAR_FAR,  # all others
 )
 MULTI_SOURCE = (BFS_MULTI_SOURCE,)
+DISTANCE_MATRIX = (MATRIX_PER_BLOCK, MATRIX_PER_CORE, MATRIX_MULTI_SOURCE, MATRIX_ONE_BY_ONE)
 PREDECESSORS = (PREDECESSORS_SWEEP, PREDECESSORS_ROWS)
 COMPONENTS = (AROUND_GIANT, COMPONENTS_SERIAL, AFFOREST)
 STRONG_COMPONENTS = (DEPTH_FIRST, COLORING)
@@ -73,6 +78,7 @@ TABLE: dict[str, tuple[Variant, ...]] = {
     "bfs": BFS,
     "sssp": SSSP,
     "bfs_together": MULTI_SOURCE,
+    "distance_matrix": DISTANCE_MATRIX,
     "closeness": (BFS_LEVEL_COUNTS,),
     "predecessors": PREDECESSORS,
     "components": COMPONENTS,

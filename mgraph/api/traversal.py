@@ -279,23 +279,24 @@ def as_depth_limit(g: Graph, limit: Any) -> int | None:
 def sssp_spec(g: Graph, sources: Vertices, limit: Any, predecessors: bool, method: str) -> TraversalSpec:
     """Return the request for shortest paths."""
     dtype = state_dtype(g.info)
-    if limit is not None:
-        if isinstance(limit, np.number):
-            limit = limit.item()
-        if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not limit >= 0:
-            raise UsageError(f"cutoff is {limit!r}: give a number that is 0 or more, or None")
-        limit = _cutoff(limit if isinstance(limit, int) else float(limit), dtype)
+    limit = as_cutoff(limit, dtype)
     predecessors = as_flag(predecessors, "return_predecessors")
     return TraversalSpec(
         "sssp", _checked_method(g, "sssp", method), sources.ids, dtype, limit, predecessors, sources.names
     )
 
 
-def _cutoff(limit: float | int, dtype: np.dtype) -> float | int | None:
-    """Return the largest value of the dtype that is not above the limit.
+def as_cutoff(limit: Any, dtype: np.dtype) -> float | int | None:
+    """Return the largest value of the dtype that is not above a limit of distances.
 
     None for no limit.
     """
+    if limit is None:
+        return None
+    if isinstance(limit, np.number):
+        limit = limit.item()
+    if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not limit >= 0:
+        raise UsageError(f"cutoff is {limit!r}: give a number that is 0 or more, or None")
     farthest = float(np.finfo(dtype).max) if dtype.kind == "f" else unreached_of(dtype) - 1
     if limit >= farthest:
         return None

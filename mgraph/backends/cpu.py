@@ -64,12 +64,12 @@ class CpuBackend(Backend):
             return
         self._run(kernel.cpu, lo, hi, rest, -(-SERIAL_ITEMS * kernel.light // kernel.lanes))
 
-    def run_ranges(self, function: Callable[..., object], num_items: int, *args: Any, light: int = 1) -> None:
+    def run_ranges(self, function: Callable[..., object], num_items: int, *args: Any, light: float = 1) -> None:
         """Call a compiled function that has no CUDA twin with ranges of its work items; `light` as for a kernel."""
         self._run(function, 0, num_items, args, SERIAL_ITEMS * light)
 
-    def _run(self, function: Callable[..., object], lo: int, hi: int, args: Sequence[Any], least: int) -> None:
-        """Share work items lo..hi among the threads if there are at least this many; an abort ends it between ranges."""
+    def _run(self, function: Callable[..., object], lo: int, hi: int, args: Sequence[Any], least: float) -> None:
+        """Share work items lo..hi among the threads if there are this many; an abort ends it between ranges."""
         if hi - lo < least:
             function(lo, hi, *args)
             return

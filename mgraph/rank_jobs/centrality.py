@@ -13,16 +13,20 @@ from mgraph.algorithms.bfs.level_counts import counts_of
 from mgraph.algorithms.bfs.multi_source import MAX_ROOTS
 from mgraph.algorithms.common.exact_sum import as_float, exact_sum, sum_of_ranks
 from mgraph.algorithms.common.traversal import Trace
+from mgraph.algorithms.distance_matrix.searches import Searches
 from mgraph.algorithms.run_variant import prepare, search
 from mgraph.algorithms.variant import Conditions, TraversalSpec, require_variant
 from mgraph.cluster.base import Rank
+from mgraph.rank_jobs.distance_matrix import find_distances, positions_with_arcs
 from mgraph.rank_jobs.results import StoredColumns
 from mgraph.rank_jobs.traversal import counted_searches
 from mgraph.shard.shard import Shard
 from mgraph.shard.user_ids import positions_of
-from mgraph.types import LEVEL, unreached_of
+from mgraph.types import LEVEL, Array, unreached_of
 
 Measure = Literal["closeness", "harmonic"]
+# Sources whose positions are known at once.
+PREPARED_AT_ONCE = 1 << 12
 
 
 def find_centralities(
@@ -81,20 +85,31 @@ def _level_counts(rank: Rank, shard: Shard, users: Sequence[int], doing: str) ->
 
 
 def _by_weights(rank: Rank, shard: Shard, users: Sequence[int], measure: Measure, dtype: np.dtype) -> Iterator[float]:
+    trace = Trace(rank.backend, rank.comm, shows=False)
+    for first in range(0, len(users), PREPARED_AT_ONCE):
+        some = users[first : first + PREPARED_AT_ONCE]
+        starts, which, own_users = positions_with_arcs(shard, rank.comm, some)
+        searches = Searches(starts, True, dtype, users=own_users)
+        _, batches = find_distances(rank, shard, searches, trace, measure)
+        values = np.zeros(len(some))
+        found = (_of_distances(rank, shard, row, measure) for batch in batches for row in batch)
+        # Vertices without arcs are at no distance of others.
+        values[which] = np.fromiter(found, np.float64, len(which))
+        yield from values.tolist()
+
+
+def _of_distances(rank: Rank, shard: Shard, distances: Array, measure: Measure) -> float:
+    """Return the centrality of a vertex from the distances of the owned vertices of every rank."""
     comm = rank.comm
     xp = rank.backend.xp
-    trace = Trace(rank.backend, comm, shows=False)
-    for user in counted_searches(rank, measure, users):
-        spec = TraversalSpec("sssp", "auto", (user,), dtype, predecessors=False)
-        distances = search(prepare(shard, comm, spec), shard, comm, spec, trace).distances
-        distances = distances[distances != unreached_of(distances.dtype)]
-        if measure == "closeness":
-            total = sum_of_ranks(comm, exact_sum(xp, distances))
-            (num_reached,) = comm.sum(len(distances))
-            yield closeness(num_reached, as_float(total) if dtype.kind == "f" else total, shard.info.num_vertices)
-        else:
-            inverses = 1 / distances[distances > 0].astype(np.float64)
-            yield as_float(sum_of_ranks(comm, exact_sum(xp, inverses)))
+    distances = distances[distances != unreached_of(distances.dtype)]
+    if measure == "closeness":
+        total = sum_of_ranks(comm, exact_sum(xp, distances))
+        (num_reached,) = comm.sum(len(distances))
+        is_float = distances.dtype.kind == "f"
+        return closeness(num_reached, as_float(total) if is_float else total, shard.info.num_vertices)
+    inverses = 1 / distances[distances > 0].astype(np.float64)
+    return as_float(sum_of_ranks(comm, exact_sum(xp, inverses)))
 
 
 def closeness(num_reached: int, total: float, num_vertices: int) -> float:

@@ -77,7 +77,7 @@ def traverse(
         found = search(prepared, shard, comm, spec, trace)
         trace.move_seconds("traverse", "checkpoint", trace.checkpoints.seconds)
         assert found.sources is not None, "a search returns them"
-        _refuse_overflow(shard, comm, spec, found)
+        refuse_overflow(shard, comm, spec.dtype, spec.limit, found.distances)
         stats = store_traversal(rank, shard, key, spec, found.sources, found, trace)
         parts.append({**stats, "variant": found.variant})
         trace.checkpoints.discard()
@@ -94,15 +94,17 @@ def counted_searches(rank: Rank, algorithm: str, searches: Sequence[Search]) -> 
     return phase.steps(searches)
 
 
-def _refuse_overflow(shard: Shard, comm: Communicator, spec: TraversalSpec, found: Traversal) -> None:
+def refuse_overflow(
+    shard: Shard, comm: Communicator, dtype: np.dtype, limit: float | int | None, distances: Array
+) -> None:
     """Raise InputError if a float distance overflowed.
 
     With a cutoff such a vertex is unreached. Scans all arcs, only if the weights allow an overflow.
     """
-    if spec.limit is None and may_overflow(shard.info, spec.dtype) and has_overflow(shard, comm, found.distances):
-        wider = ", make them float64" if spec.dtype.itemsize == 4 else ""
+    if limit is None and may_overflow(shard.info, dtype) and has_overflow(shard, comm, distances):
+        wider = ", make them float64" if dtype.itemsize == 4 else ""
         raise InputError(
-            f"some shortest paths are longer than the largest {spec.dtype}, {np.finfo(spec.dtype).max:.4g}: "
+            f"some shortest paths are longer than the largest {dtype}, {np.finfo(dtype).max:.4g}: "
             f"scale the weights down{wider} or give a cutoff"
         )
 

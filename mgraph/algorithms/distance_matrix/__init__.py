@@ -4,7 +4,6 @@
 | --- | --- |
 | per_block | a block of threads of one GPU a source, on deep graphs |
 | per_core | a core of one CPU rank a source |
-| multi_source | 64 sources in one search, by hops |
-
-Where none applies, `mgraph/rank_jobs/distance_matrix.py` makes one search after another.
+| multi_source | by hops, 64 sources in one search |
+| one_by_one | one after another |
 """

@@ -28,10 +28,9 @@ from mgraph.types import Array, unreached_of
 
 # The width of a bucket, in mean weights; of hops one.
 DELTA_BLOCK = 8.0
-# Searches of one launch, at most, and how many the memory plan counts: fewer leave multiprocessors idle.
+# Searches of one launch, at most.
 MAX_AT_ONCE = 1024
-MIN_AT_ONCE = 132
-# Arrays of a launch take at most this share of the free memory.
+# Arrays of a launch take at most this share of the free memory; those of one search, if they are larger.
 ROOM_SHARE = 2
 # Counts of queues have 32 bits.
 MAX_VERTICES = 1 << 28
@@ -44,7 +43,7 @@ def search_by_blocks(shard: Shard, comm: Communicator, searches: Searches, trace
     n = shard.num_owned
     rows = shard.rows
     vertex = shard.partition.dtype
-    starts = states_of(shard, searches.starts)
+    starts = states_of(shard, searches.sources)
     until = None if searches.targets is None else backend.to_device(states_of(shard, searches.targets))
     bounds = backend.to_device(np.array([bucket_width(shard, searches), searches.farthest], searches.dtype))
     room = backend.free_bytes() // ROOM_SHARE // _bytes_of_search(shard, searches)
@@ -76,8 +75,8 @@ def _bytes_of_search(shard: Shard, searches: Searches) -> int:
 
 
 def _bytes(sizes: GraphSizes) -> int:
-    """Return the bytes of distances and queues of as many searches as a large GPU has multiprocessors."""
-    return MIN_AT_ONCE * (sizes.state + NUM_QUEUES * sizes.vertex) * sizes.owned
+    """Return the bytes of distances and queues of one search: as many run at once as there is room for."""
+    return (sizes.state + NUM_QUEUES * sizes.vertex) * sizes.owned
 
 
 VARIANT = Variant(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from mgraph.backends.kernel import kernel
 from mgraph.backends.numba_helpers import top_of
 

@@ -18,7 +18,7 @@ class Searches:
 
     Attributes
     ----------
-    starts
+    sources
         The positions of the sources, which have arcs.
     weighted
         Whether distances are of weights, or in hops.
@@ -29,13 +29,17 @@ class Searches:
     targets
         Positions of vertices with arcs, the only ones to which distances are wanted; None for all vertices. A search
         ends once all of them are settled.
+    users, target_users
+        The user ids of sources and targets.
     """
 
-    starts: Sequence[int]
+    sources: Sequence[int]
     weighted: bool
     dtype: np.dtype
     limit: float | int | None = None
     targets: Sequence[int] | None = None
+    users: Sequence[int] = ()
+    target_users: Sequence[int] = ()
 
     @property
     def farthest(self) -> float | int:
@@ -46,15 +50,22 @@ class Searches:
 def states_of(shard: Shard, positions: Sequence[int]) -> np.ndarray:
     """Return the states of positions, on the host."""
     partition = shard.partition
-    return partition.state(np.array(positions, np.int64)).astype(partition.dtype)
+    return np.asarray(partition.state(np.array(positions, np.int64))).astype(partition.dtype)
 
 
 def own_targets(partition: Partition, rank: int, targets: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
     """Return which targets a rank owns, and their local indices."""
-    states = np.asarray(partition.state(np.array(targets, np.int64)), np.int64)
+    states = np.asarray(partition.state(np.array(targets, np.int64)))
     base = rank * partition.stride
     (own,) = np.nonzero((states >= base) & (states < base + partition.num_owned(rank)))
     return own, states[own] - base
+
+
+def own_columns(shard: Shard, rank: int, searches: Searches) -> Array | None:
+    """Return the local indices of the targets that this rank owns, on its device; None where all are wanted."""
+    if searches.targets is None:
+        return None
+    return shard.backend.to_device(own_targets(shard.partition, rank, searches.targets)[1])
 
 
 def columns_of(found: Array, columns: Array | None) -> Array:

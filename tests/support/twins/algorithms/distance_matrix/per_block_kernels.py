@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from twins.case import Arrays, Case, Unwritten
 from twins.drawing import rows
 
-from mgraph.types import LEVEL, unreached_of
+from mgraph.types import LEVEL
 
 
 def _without_queues(result: Arrays) -> Arrays:

@@ -1,0 +1,256 @@
+"""Search from a source by one core, again and again: shortest paths by buckets, and hops by a queue.
+
+    near: the entries of vertices that wait, in SLOTS buckets from `base` on, each a list
+    far: the list of all entries beyond these buckets
+    settle the first entry of the first bucket; its vertex may be lowered again within the bucket
+    where near is empty: the buckets begin anew at the least key in far
+
+An entry has the distance to which its vertex was lowered; one that is not the vertex's distance any more is dropped.
+Freed entries are used again, the last one first, so that those in use are in the cache. Where most weights are far
+below the width of a bucket, a vertex may be settled many times in it: such a search is given up, and begun anew with
+Dijkstra's algorithm (mgraph/algorithms/sssp/hybrid_kernels.py).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mgraph.algorithms.sssp.hybrid_kernels import (
+    AS_FAR,
+    MAX_SCANNED,
+    MAX_SIZE,
+    MIN_DEGREE,
+    NUM_COUNTERS,
+    settle_nearest,
+)
+from mgraph.algorithms.sssp.radix_queue import COUNTS, NUM_BUCKETS, begin_queue
+from mgraph.backends.kernel import inline, merged
+from mgraph.backends.numba_helpers import top_of
+
+# Buckets of near: their heads are in the L1 cache.
+SLOTS = 1024
+NONE = -1
+# A search that has scanned more arcs than this multiple of the graph's is given up.
+MAX_RESCANS = 4
+GIVEN_UP = -1
+# Numbers of buckets are at most this, which 64 bits hold.
+LAST_BUCKET = 2.0**62
+
+
+@merged
+def bucket_of(key, inverse):
+    """Return the number of the bucket of a distance; it rises with the distance."""
+    return np.int64(min(np.float64(key) * inverse, LAST_BUCKET))
+
+
+@inline
+def settle_buckets(
+    indptr, targets, weights, start, until, min_degree, inverse, limit, dist, heads, keys, vertices, nexts, found
+):
+    """Find the distances from `start`, at least those of `until` if there are any; return the number of vertices found.
+
+    `found` lists them. Vertices of less than `min_degree` arcs have none to be relaxed. Return GIVEN_UP if arcs are
+    scanned too often.
+    """
+    top = top_of(dist)
+    heads[:] = NONE
+    base = np.int64(0)
+    slot = np.int64(0)
+    num_near = 1
+    far = np.int64(NONE)
+    least = top
+    free = np.int64(NONE)
+    used = 1
+    num_found = 1
+    num_settled = 0
+    scanned = np.int64(0)
+    dist[start] = 0
+    found[0] = start
+    keys[0] = 0
+    vertices[0] = start
+    nexts[0] = NONE
+    heads[0] = 0
+    while num_near > 0 or far != NONE:
+        if num_near == 0:
+            base = bucket_of(least, inverse)
+            slot = 0
+            entry = far
+            far = NONE
+            least = top
+            while entry != NONE:
+                following = np.int64(nexts[entry])
+                key = keys[entry]
+                if key != dist[vertices[entry]]:
+                    nexts[entry] = free
+                    free = entry
+                else:
+                    place = bucket_of(key, inverse) - base
+                    if place < SLOTS:
+                        nexts[entry] = heads[place]
+                        heads[place] = entry
+                        num_near += 1
+                    else:
+                        nexts[entry] = far
+                        far = entry
+                        least = min(least, key)
+                entry = following
+            continue
+        if heads[slot] == NONE:
+            while heads[slot] == NONE:
+                slot += 1
+            # All buckets before this one are settled.
+            while num_settled < len(until):
+                key = dist[until[num_settled]]
+                if key == top or bucket_of(key, inverse) >= base + slot:
+                    break
+                num_settled += 1
+            if 0 < num_settled == len(until):
+                break
+        entry = np.int64(heads[slot])
+        heads[slot] = nexts[entry]
+        num_near -= 1
+        d = keys[entry]
+        u = vertices[entry]
+        nexts[entry] = free
+        free = entry
+        if d != dist[u]:
+            continue
+        begin = indptr[u]
+        end = indptr[np.int64(u) + 1]
+        scanned += end - begin
+        if scanned > MAX_RESCANS * len(targets):
+            return GIVEN_UP
+        for i in range(begin, end):
+            v = targets[i]
+            through = dist.dtype.type(d + dist.dtype.type(weights[i]))
+            before = dist[v]
+            if through >= before or through > limit:
+                continue
+            dist[v] = through
+            if before == top:
+                found[num_found] = v
+                num_found += 1
+            if indptr[np.int64(v) + 1] - indptr[v] < min_degree:
+                continue
+            if free != NONE:
+                entry = free
+                free = np.int64(nexts[entry])
+            else:
+                if used == len(keys):
+                    return GIVEN_UP
+                entry = np.int64(used)
+                used += 1
+            keys[entry] = through
+            vertices[entry] = v
+            place = bucket_of(through, inverse) - base
+            if place < SLOTS:
+                nexts[entry] = heads[place]
+                heads[place] = entry
+                num_near += 1
+            else:
+                nexts[entry] = far
+                far = entry
+                least = min(least, through)
+    return num_found
+
+
+@inline
+def settle_by_queue(indptr, targets, weights, start, until, min_degree, limit, dist, keys, vertices, nexts):
+    """Find the distances from `start` by Dijkstra's algorithm; `keys`, `vertices` and `nexts` are of a queue's length."""
+    far_keys = np.empty_like(keys)
+    far_vertices = np.empty_like(vertices)
+    state = np.empty(COUNTS + NUM_BUCKETS, np.int64)
+    parents = np.empty(len(dist), vertices.dtype)
+    counts = np.zeros(NUM_COUNTERS, np.int64)
+    counts[MAX_SIZE] = len(keys)
+    counts[MIN_DEGREE] = min_degree
+    counts[MAX_SCANNED] = np.iinfo(np.int64).max
+    counts[AS_FAR] = 0
+    dist[:] = top_of(dist)
+    dist[start] = 0
+    waiting = np.empty(1, vertices.dtype)
+    waiting[0] = start
+    begin_queue(far_keys, far_vertices, nexts, state, waiting, dist)
+    settle_nearest(
+        keys, vertices, far_keys, far_vertices, nexts, state, indptr, targets, weights, limit, until, dist, parents,
+        counts,
+    )  # fmt: skip
+
+
+@inline
+def search_sources(
+    lo, hi, indptr, targets, weights, starts, until, has_columns, min_degree, capacity, inverse, limit, rows
+):
+    """Write the distances from starts[lo..hi] to the vertices `until`, or to all without columns, to rows lo..hi."""
+    n = len(indptr) - 1
+    heads = np.empty(SLOTS, np.int64)
+    keys = np.empty(capacity, rows.dtype)
+    vertices = np.empty(capacity, targets.dtype)
+    nexts = np.empty(capacity, np.int64)
+    found = np.empty(n, targets.dtype)
+    dist = np.empty(n if has_columns else 0, rows.dtype)
+    dist[:] = top_of(rows)
+    for i in range(lo, hi):
+        if not has_columns:
+            dist = rows[i]
+            dist[:] = top_of(rows)
+        num_found = settle_buckets(
+            indptr, targets, weights, starts[i], until, min_degree, inverse, limit, dist, heads, keys, vertices, nexts,
+            found,
+        )  # fmt: skip
+        if num_found == GIVEN_UP:
+            settle_by_queue(indptr, targets, weights, starts[i], until, min_degree, limit, dist, keys, vertices, nexts)
+        if has_columns:
+            for k in range(len(until)):
+                rows[i, k] = dist[until[k]]
+            if num_found == GIVEN_UP:
+                dist[:] = top_of(rows)
+            # Only what was found is reset.
+            for k in range(num_found):
+                dist[found[k]] = top_of(rows)
+
+
+@inline
+def search_levels(lo, hi, indptr, targets, starts, until, has_columns, limit, rows):
+    """Write the hops from starts[lo..hi] to the vertices `until`, or to all without columns, to rows lo..hi.
+
+    Whether a vertex is new can hardly be predicted: each target is appended, and the next one overwrites it unless it
+    is new.
+    """
+    n = len(indptr) - 1
+    top = top_of(rows)
+    found = np.empty(n + 1, targets.dtype)
+    level = np.empty(n if has_columns else 0, rows.dtype)
+    level[:] = top
+    for i in range(lo, hi):
+        if not has_columns:
+            level = rows[i]
+            level[:] = top
+        level[starts[i]] = 0
+        found[0] = starts[i]
+        num_found = np.int64(1)
+        num_settled = 0
+        k = np.int64(0)
+        here = rows.dtype.type(0)
+        while k < num_found and here < limit:
+            if has_columns:
+                while num_settled < len(until) and level[until[num_settled]] != top:
+                    num_settled += 1
+                if num_settled == len(until):
+                    break
+            end = num_found
+            here = rows.dtype.type(here + 1)
+            for j in range(k, end):
+                u = np.int64(found[j])
+                for arc in range(indptr[u], indptr[u + 1]):
+                    v = targets[arc]
+                    before = level[v]
+                    found[num_found] = v
+                    num_found += np.int64(before == top)
+                    level[v] = min(before, here)
+            k = end
+        if has_columns:
+            for j in range(len(until)):
+                rows[i, j] = level[until[j]]
+            for j in range(num_found):
+                level[found[j]] = top
