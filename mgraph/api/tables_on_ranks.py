@@ -63,6 +63,10 @@ class TableOnRanks:
         """Return the rows as a table to write: one batch at a time is in this process."""
         return Table(self._kinds(), self._num_rows, self._batches, self._rows.edges, self._rows.missing)
 
+    def first(self, num_rows: int) -> dict[str, np.ndarray]:
+        """Return the first rows; strings as arrays of str."""
+        return {name: as_objects(values) for name, values in self._range(0, num_rows, self._names).items()}
+
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return all columns; strings as arrays of str."""
         return {name: as_objects(values) for name, values in self._all().items()}

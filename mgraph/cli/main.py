@@ -28,6 +28,7 @@ COMMANDS = {
     "bfs": ("traverse", "Find the number of hops from a source to every vertex."),
     "sssp": ("traverse", "Find shortest paths from a source to every vertex."),
     "path": ("path", "Find a shortest path between two vertices."),
+    "distances": ("distances", "Find the distances from many sources to many targets."),
     "k-hop": ("k_hop", "Find the vertices within some hops of a source, and save the graph of them."),
     "components": ("components", "Find connected components."),
     "strong-components": ("strong_components", "Find strongly connected components."),

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from mgraph.api.distance_matrix import distance_matrix
 from mgraph.api.graph import Graph
-from mgraph.api.multi_source import bfs_together
 from mgraph.api.results import Column
 from mgraph.api.traversal import bfs, bfs_many, sssp, sssp_many
 from mgraph.api.traversal_results import Traversed
@@ -70,23 +70,29 @@ def search_from_each(
     with search.graph_of(matrix) as graph:
         for first in range(0, len(roots), BATCH):
             batch = roots[first : first + BATCH]
-            for row, found in enumerate(_found(graph, batch, search, return_predecessors), first):
+            if not return_predecessors:
+                distances[first : first + len(batch)] = _rows(graph, batch, search)
+                continue
+            for row, found in enumerate(_found(graph, batch, search), first):
                 with found:
                     distances[row] = _distances(found)
-                    if return_predecessors:
-                        predecessors[row] = _predecessors(found, roots[row])
+                    predecessors[row] = _predecessors(found, roots[row])
     return (distances, predecessors) if return_predecessors else (distances,)
 
 
-def _found(graph: Graph, roots: np.ndarray, search: Search, return_predecessors: bool) -> Iterator[Traversed]:
-    """Search from each of some roots."""
+def _rows(graph: Graph, roots: np.ndarray, search: Search) -> np.ndarray:
+    """Return a row of distances for each of some roots."""
+    cutoff = search.cutoff if search.weighted else search.depth_limit
+    with distance_matrix(graph, roots, cutoff=cutoff, weighted=search.weighted) as found:
+        return _as_floats(found.to_numpy())
+
+
+def _found(graph: Graph, roots: np.ndarray, search: Search) -> Iterator[Traversed]:
+    """Search from each of some roots, with predecessors."""
     if search.weighted:
-        yield from sssp_many(graph, roots, cutoff=search.cutoff, return_predecessors=return_predecessors)
-    elif return_predecessors:
-        yield from bfs_many(graph, roots, depth_limit=search.depth_limit)
+        yield from sssp_many(graph, roots, cutoff=search.cutoff)
     else:
-        with bfs_together(graph, roots, depth_limit=search.depth_limit) as together:
-            yield from together
+        yield from bfs_many(graph, roots, depth_limit=search.depth_limit)
 
 
 def search_from_nearest(matrix: Any, roots: np.ndarray, search: Search) -> tuple[np.ndarray, ...]:
@@ -109,7 +115,12 @@ def search_from_nearest(matrix: Any, roots: np.ndarray, search: Search) -> tuple
 
 
 def _distances(found: Traversed) -> np.ndarray:
-    distances = found.distances.to_numpy().astype(np.float64)
+    return _as_floats(found.distances.to_numpy())
+
+
+def _as_floats(found: np.ndarray) -> np.ndarray:
+    """Return distances as SciPy has them."""
+    distances = found.astype(np.float64)
     distances[distances < 0] = np.inf
     return distances
 

@@ -27,7 +27,7 @@ from mgraph.shard.shard import Shard
 from mgraph.types import Array, unreached_of
 
 # The width of a bucket, in mean weights; of hops one.
-DELTA_BLOCK = 8.0
+DELTA_BLOCK = 4.0
 # Searches of one launch, at most.
 MAX_AT_ONCE = 1024
 # Arrays of a launch take at most this share of the free memory; those of one search, if they are larger.

@@ -156,7 +156,7 @@ def settle_buckets(
 
 @inline
 def settle_by_queue(indptr, targets, weights, start, until, min_degree, limit, dist, keys, vertices, nexts):
-    """Find the distances from `start` by Dijkstra's algorithm; `keys`, `vertices` and `nexts` are of a queue's length."""
+    """Find the distances from `start` by Dijkstra's algorithm; the arrays from `keys` on have a queue's length."""
     far_keys = np.empty_like(keys)
     far_vertices = np.empty_like(vertices)
     state = np.empty(COUNTS + NUM_BUCKETS, np.int64)

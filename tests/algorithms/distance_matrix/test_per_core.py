@@ -23,6 +23,8 @@ from mgraph.backends.cpu import CpuBackend
 from mgraph.errors import CommAborted
 from mgraph.types import LEVEL, unreached_of
 
+DTYPES = ("float32", "uint8", "int64")
+
 
 @pytest.mark.covering(every=3)
 @pytest.mark.parametrize("weighted", [True, False], ids=["weights", "hops"])
