@@ -8,7 +8,7 @@ from typing import Any
 import networkx as nx
 
 from mgraph.nx_backend.graph import ConvertedGraph
-from mgraph.nx_backend.searches import Found, Search, number_of, path_between, search_from
+from mgraph.nx_backend.searches import Found, Search, number_of, path_between, search_from, search_from_each
 from mgraph.nx_backend.weights import as_python
 
 __all__ = [
@@ -139,7 +139,7 @@ def _found(G: ConvertedGraph, sources: Any, cutoff: Any, weight: Any, cluster: A
 def _found_from_each(G: ConvertedGraph, cutoff: Any, weight: Any, cluster: Any) -> Iterator[tuple[Any, Found]]:
     """Return each node with what is found from it; weights are refused now, while NetworkX can ask another backend."""
     G.built(weight, cluster=cluster)
-    return ((node, _found(G, [node], cutoff, weight, cluster)) for node in G)
+    return search_from_each(G, Search(weight, cutoff, cluster=cluster))
 
 
 def _numbers(G: ConvertedGraph, sources: Any) -> list[int]:

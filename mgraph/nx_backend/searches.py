@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import networkx as nx
 import numpy as np
 
+from mgraph.api.distance_matrix import distance_matrix
 from mgraph.api.paths import Path, paths_between
 from mgraph.api.serial_order import in_order
 from mgraph.api.traversal import bfs, sssp
 from mgraph.nx_backend.graph import ConvertedGraph
 from mgraph.nx_backend.ranks import refusals
+
+# How many searches are made at once, where all nodes are sources.
+BATCH = 64
 
 
 @dataclass(frozen=True)
@@ -106,7 +111,11 @@ def distances_from(graph: ConvertedGraph, sources: list[int], search: Search) ->
         else:
             result = sssp(built, sources, cutoff=search.limit, return_predecessors=False)
     with result:
-        distances = result.distances.to_numpy()
+        return _with_reached(result.distances.to_numpy())
+
+
+def _with_reached(distances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return distances as floats or wide integers, and which nodes were reached."""
     if distances.dtype.kind == "f":
         return distances, np.isfinite(distances)
     return distances.astype(np.int64, copy=False), distances >= 0
@@ -132,3 +141,19 @@ def search_from(graph: ConvertedGraph, sources: list[int], search: Search) -> Fo
     distances, reached = distances_from(graph, sources, search)
     order, parents = in_order(graph.arcs(search.weight, reverse=search.reverse), distances, reached, sources)
     return Found(graph, order, parents, distances, len(sources))
+
+
+def search_from_each(graph: ConvertedGraph, search: Search) -> Iterator[tuple[Any, Found]]:
+    """Yield each node with what is found from it, some searches at once."""
+    built = graph.built(search.weight, reverse=search.reverse, cluster=search.cluster)
+    weighted = graph.weights(search.weight) is not None
+    limit = search.limit if weighted else _whole(search.limit)
+    arcs = graph.arcs(search.weight, reverse=search.reverse)
+    for first in range(0, len(graph), BATCH):
+        numbers = range(first, min(first + BATCH, len(graph)))
+        with refusals(), distance_matrix(built, numbers, cutoff=limit, weighted=weighted) as found:
+            rows = found.to_numpy()
+        for number, row in zip(numbers, rows, strict=True):
+            distances, reached = _with_reached(row)
+            order, parents = in_order(arcs, distances, reached, [number])
+            yield graph.nodes[number], Found(graph, order, parents, distances, 1)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from mgraph.nx_backend.graph import ConvertedGraph
-from mgraph.nx_backend.searches import Found, Search, hops, number_of, search_from
+from mgraph.nx_backend.searches import Found, Search, hops, number_of, search_from, search_from_each
 
 __all__ = [
     "all_pairs_shortest_path",
@@ -38,8 +38,8 @@ def all_pairs_shortest_path_length(
     G: ConvertedGraph, cutoff: Any = None, *, cluster: Any = None
 ) -> Iterator[tuple[Any, dict[Any, int]]]:
     """Yield each node with the hops to the nodes that it reaches."""
-    for number, node in enumerate(G.nodes):
-        yield node, _found(G, number, cutoff, cluster).lengths()
+    for node, found in search_from_each(G, Search(None, hops(cutoff), cluster=cluster)):
+        yield node, found.lengths()
 
 
 def single_source_shortest_path(
@@ -62,8 +62,8 @@ def all_pairs_shortest_path(
     G: ConvertedGraph, cutoff: Any = None, *, cluster: Any = None
 ) -> Iterator[tuple[Any, dict[Any, list[Any]]]]:
     """Yield each node with a path of the fewest hops to each that it reaches."""
-    for number, node in enumerate(G.nodes):
-        yield node, _found(G, number, cutoff, cluster).paths()
+    for node, found in search_from_each(G, Search(None, hops(cutoff), cluster=cluster)):
+        yield node, found.paths()
 
 
 def reversed_paths(found: Found) -> dict[Any, list[Any]]:

@@ -11,7 +11,7 @@ from twins.drawing import DrawnRows, some
 every = st.sampled_from([1, (1 << 5) - 1, (1 << 40) - 1, -1])
 
 
-def _words(r: DrawnRows, n: int, share: float = 0.5) -> np.ndarray:
+def words(r: DrawnRows, n: int, share: float = 0.5) -> np.ndarray:
     """Return 64-bit words; a share of them is not 0, a few have all bits."""
     words = r.random.integers(-(2**63), 2**63, n) & r.random.integers(-(2**63), 2**63, n)
     words[~some(r.random, n, share)] = 0
@@ -37,8 +37,8 @@ def push_words(draw: st.DrawFn) -> Case:
         "offsets": offsets,
         "indptr": r.indptr,
         "targets": r.targets,
-        "front": _words(r, r.num_owned, 0.9),
-        "incoming": _words(r, r.num_states, 0.2),
+        "front": words(r, r.num_owned, 0.9),
+        "incoming": words(r, r.num_states, 0.2),
         "found": Unwritten(r.num_states, r.types.vertex),
         "counters": np.zeros(1, np.int64),
     }
@@ -52,8 +52,8 @@ def merge_words(draw: st.DrawFn) -> Case:
         "lo": 0,
         "hi": n,
         "states": r.random.integers(0, r.num_states, n).astype(r.types.vertex),
-        "words": _words(r, n),
-        "incoming": _words(r, r.num_states, 0.3),
+        "words": words(r, n),
+        "incoming": words(r, r.num_states, 0.3),
     }
     return Case(args)
 
@@ -70,8 +70,8 @@ def pull_words(draw: st.DrawFn) -> Case:
         "offsets": offsets,
         "indptr": r.indptr,
         "targets": r.targets,
-        "fronts": _words(r, r.num_states) & bits,
-        "seen": _words(r, r.num_owned) & bits,
+        "fronts": words(r, r.num_states) & bits,
+        "seen": words(r, r.num_owned) & bits,
         "all_roots_mask": bits,
         "incoming": np.zeros(r.num_owned, np.int64),
     }
@@ -90,10 +90,10 @@ def settle_words(draw: st.DrawFn) -> Case:
         "level": level,
         "num_owned": r.num_owned,
         "all_roots_mask": bits,
-        "incoming": _words(r, r.num_owned) & bits,
-        "seen": _words(r, r.num_owned) & bits,
+        "incoming": words(r, r.num_owned) & bits,
+        "seen": words(r, r.num_owned) & bits,
         "front": Unwritten(r.num_owned, np.int64),
-        "planes": _words(r, level.bit_length() * r.num_owned),
+        "planes": words(r, level.bit_length() * r.num_owned),
         "frontier": Unwritten(r.num_owned, r.types.vertex),
         "rows": Unwritten(r.num_owned, r.types.vertex),
         "counters": np.zeros(4, np.int64),
@@ -108,7 +108,7 @@ def count_roots(draw: st.DrawFn) -> Case:
         "lo": 0,
         "hi": len(frontier),
         "frontier": frontier,
-        "front": _words(r, r.num_owned, 0.9),
+        "front": words(r, r.num_owned, 0.9),
         "counts": r.random.integers(0, 100, 64),
     }
     return Case(args)
@@ -120,8 +120,8 @@ def levels_of_root(draw: st.DrawFn) -> Case:
     args = {
         "lo": 0,
         "hi": r.num_owned,
-        "seen": _words(r, r.num_owned),
-        "planes": _words(r, num_planes * r.num_owned),
+        "seen": words(r, r.num_owned),
+        "planes": words(r, num_planes * r.num_owned),
         "num_planes": num_planes,
         "num_owned": r.num_owned,
         "root": draw(st.sampled_from([0, 5, 63])),
