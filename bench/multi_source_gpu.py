@@ -1,6 +1,6 @@
 """Multi-source BFS on one GPU: 64 roots a search beside 256, in GTEPS of all roots.
 
-Prints the seconds of levels from many random roots, and the supersteps of one search; levels of some roots are compared.
+Prints the seconds of levels from many random roots, and the supersteps of one search; some levels are compared.
 
     python bench/multi_source_gpu.py rmat:20 rmat:22 --roots 1024
 """
@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 import mgraph as mg
-from mgraph.algorithms.bfs.multi_source import MAX_ROOTS, bfs_together
-from mgraph.algorithms.bfs.multi_source_wide import MAX_ROOTS_WIDE, search_wide
+from mgraph.algorithms.bfs.multi_source import BATCH_ROOTS, MAX_ROOTS, bfs_together
+from mgraph.algorithms.bfs.multi_source_wide import bfs_wide
 from mgraph.algorithms.common.traversal import Trace
 from mgraph.algorithms.variant import require_variant
 from mgraph.algorithms.variants import MULTI_SOURCE
@@ -56,11 +56,11 @@ def measured(rank: Rank, graph: str, count: int) -> list[str]:
 
     def wide(some: list[int]) -> tuple[Any, Trace]:
         trace = Trace(rank.backend, comm, shows=False)
-        return search_wide(shard, some, trace), trace
+        return bfs_wide(shard, comm, some, trace), trace
 
     lines = []
     found = {}
-    for width, search in ((MAX_ROOTS, narrow), (MAX_ROOTS_WIDE, wide)):
+    for width, search in ((MAX_ROOTS, narrow), (BATCH_ROOTS, wide)):
         seconds, first = timed(rank, search, [roots[k : k + width] for k in range(0, count, width)])
         levels, trace = first
         found[width] = [rank.backend.to_host(levels.levels(shard, root)) for root in (0, 5, min(63, count - 1))]

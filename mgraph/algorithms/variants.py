@@ -15,7 +15,9 @@ import numpy as np
 from mgraph.algorithms.bfs.host import VARIANT as BFS_HOST
 from mgraph.algorithms.bfs.hybrid import VARIANT as BFS_HYBRID
 from mgraph.algorithms.bfs.level_counts import VARIANT as BFS_LEVEL_COUNTS
+from mgraph.algorithms.bfs.level_counts import WIDE as BFS_LEVEL_COUNTS_WIDE
 from mgraph.algorithms.bfs.multi_source import VARIANT as BFS_MULTI_SOURCE
+from mgraph.algorithms.bfs.multi_source_wide import VARIANT as BFS_MULTI_SOURCE_WIDE
 from mgraph.algorithms.bfs.persistent import VARIANT as BFS_PERSISTENT
 from mgraph.algorithms.bfs.persistent_multi_gpu import VARIANT as BFS_PERSISTENT_MULTI_GPU
 from mgraph.algorithms.bfs.step import VARIANT as BFS_STEP
@@ -25,6 +27,7 @@ from mgraph.algorithms.components.afforest import VARIANT as AFFOREST
 from mgraph.algorithms.components.serial import VARIANT as COMPONENTS_SERIAL
 from mgraph.algorithms.core_numbers.peeling import VARIANT as PEELING
 from mgraph.algorithms.distance_matrix.multi_source import VARIANT as MATRIX_MULTI_SOURCE
+from mgraph.algorithms.distance_matrix.multi_source import WIDE as MATRIX_MULTI_SOURCE_WIDE
 from mgraph.algorithms.distance_matrix.one_by_one import VARIANT as MATRIX_ONE_BY_ONE
 from mgraph.algorithms.distance_matrix.per_block import VARIANT as MATRIX_PER_BLOCK
 from mgraph.algorithms.distance_matrix.per_core import VARIANT as MATRIX_PER_CORE
@@ -65,8 +68,15 @@ SSSP = (
     SSSP_DELTA_STEPPING,  # one rank without persistent kernels, if sorting rows by weight pays
     SSSP_NEAR_FAR,  # all others
 )
-MULTI_SOURCE = (BFS_MULTI_SOURCE,)
-DISTANCE_MATRIX = (MATRIX_PER_BLOCK, MATRIX_PER_CORE, MATRIX_MULTI_SOURCE, MATRIX_ONE_BY_ONE)
+MULTI_SOURCE = (BFS_MULTI_SOURCE_WIDE, BFS_MULTI_SOURCE)
+LEVEL_COUNTS = (BFS_LEVEL_COUNTS_WIDE, BFS_LEVEL_COUNTS)
+DISTANCE_MATRIX = (
+    MATRIX_PER_BLOCK,  # one GPU and a deep graph
+    MATRIX_PER_CORE,  # one CPU rank, by hops on a deep graph only
+    MATRIX_MULTI_SOURCE_WIDE,  # one GPU, by hops
+    MATRIX_MULTI_SOURCE,  # by hops
+    MATRIX_ONE_BY_ONE,  # all others
+)
 PREDECESSORS = (PREDECESSORS_SWEEP, PREDECESSORS_ROWS)
 COMPONENTS = (AROUND_GIANT, COMPONENTS_SERIAL, AFFOREST)
 STRONG_COMPONENTS = (DEPTH_FIRST, COLORING)
@@ -79,7 +89,7 @@ TABLE: dict[str, tuple[Variant, ...]] = {
     "sssp": SSSP,
     "bfs_together": MULTI_SOURCE,
     "distance_matrix": DISTANCE_MATRIX,
-    "closeness": (BFS_LEVEL_COUNTS,),
+    "closeness": LEVEL_COUNTS,
     "predecessors": PREDECESSORS,
     "components": COMPONENTS,
     "strong_components": STRONG_COMPONENTS,

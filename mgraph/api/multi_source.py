@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from mgraph.algorithms.bfs.multi_source import MAX_ROOTS
+from mgraph.algorithms.bfs.multi_source import BATCH_ROOTS
 from mgraph.algorithms.variant import TraversalSpec
 from mgraph.api.graph import Graph, Stored, require_graph
 from mgraph.api.html import html_of_roots
@@ -58,7 +58,7 @@ class TraversedTogether:
         """
         index = as_integer(index, "number of a root")
         root = self._vertices[index]
-        batch, bit = divmod(index % len(self.roots), MAX_ROOTS)
+        batch, bit = divmod(index % len(self.roots), BATCH_ROOTS)
         spec = TraversalSpec("bfs", "multi_source", root.ids, LEVEL, self._limit, return_predecessors, root.names)
         levels = self._stored[batch]
         levels.require_open()
@@ -103,7 +103,7 @@ class TraversedTogether:
 
 
 def bfs_together(g: Graph, roots: Iterable[int | str], *, depth_limit: int | None = None) -> TraversedTogether:
-    """Find the hops from each of many roots, 64 in one search (MS-BFS).
+    """Find the hops from each of many roots, 64 in one search or more (MS-BFS).
 
     Parameters
     ----------
@@ -126,9 +126,9 @@ def bfs_together(g: Graph, roots: Iterable[int | str], *, depth_limit: int | Non
 
     Notes
     -----
-    One scan of an arc serves 64 roots. This is faster than separate searches if the frontiers of the roots overlap, as
-    in small-world graphs. Levels need a few bits for each root and vertex until a root's result is read. Docs:
-    many-roots.md.
+    One scan of an arc serves 64 roots, on one GPU 256. This is faster than separate searches if the frontiers of the
+    roots overlap, as in small-world graphs. Levels need a few bits for each root and vertex until a root's result is
+    read. Docs: many-roots.md.
 
     Examples
     --------
@@ -141,7 +141,7 @@ def bfs_together(g: Graph, roots: Iterable[int | str], *, depth_limit: int | Non
     vertices = as_roots(g, roots)
     ids = [vertex for root in vertices for vertex in root.ids]
     limit = as_depth_limit(g, depth_limit)
-    batches = [ids[first : first + MAX_ROOTS] for first in range(0, len(ids), MAX_ROOTS)]
+    batches = [ids[first : first + BATCH_ROOTS] for first in range(0, len(ids), BATCH_ROOTS)]
     stored = [Stored(g) for _ in batches]
     parts = g._run(search_all_roots, stored, [one.key for one in stored], batches, limit)
     return TraversedTogether(g, vertices, stored, limit, Costs(**costs_of_ranks(g, parts)))

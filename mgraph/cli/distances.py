@@ -82,12 +82,8 @@ COMMAND = CommandSpec(_find, _describe, reads_weights=True, check_edges=_check_e
 
 
 @click.command()
-@click.option(
-    "--source", "-s", metavar="VERTEX", multiple=True, help="A source: its label, or number. May be repeated."
-)
-@click.option(
-    "--target", "-t", metavar="VERTEX", multiple=True, help="A target: its label, or number. May be repeated."
-)
+@click.option("--source", "-s", metavar="VERTEX", multiple=True, help="A source: a label or number. May be repeated.")
+@click.option("--target", "-t", metavar="VERTEX", multiple=True, help="A target: a label or number. May be repeated.")
 @click.option("--sources", "sources_file", metavar="FILE", help="More sources, one on each line of a file.")
 @click.option("--targets", "targets_file", metavar="FILE", help="More targets, one on each line of a file.")
 @click.option("--cutoff", type=Cutoff(min=0), help="Targets farther than this count as not reached.")

@@ -8,14 +8,14 @@ from typing import Literal
 
 import numpy as np
 
-from mgraph.algorithms.bfs.level_counts import VARIANT as LEVEL_COUNTS
 from mgraph.algorithms.bfs.level_counts import counts_of
-from mgraph.algorithms.bfs.multi_source import MAX_ROOTS
+from mgraph.algorithms.bfs.multi_source import BATCH_ROOTS
 from mgraph.algorithms.common.exact_sum import as_float, exact_sum, sum_of_ranks
 from mgraph.algorithms.common.traversal import Trace
 from mgraph.algorithms.distance_matrix.searches import Searches
 from mgraph.algorithms.run_variant import prepare, search
 from mgraph.algorithms.variant import Conditions, TraversalSpec, require_variant
+from mgraph.algorithms.variants import LEVEL_COUNTS
 from mgraph.cluster.base import Rank
 from mgraph.rank_jobs.distance_matrix import find_distances, positions_with_arcs
 from mgraph.rank_jobs.results import StoredColumns
@@ -71,17 +71,18 @@ def _level_counts(rank: Rank, shard: Shard, users: Sequence[int], doing: str) ->
     """Yield for each user id how many vertices are at each level from it."""
     comm = rank.comm
     trace = Trace(rank.backend, comm, shows=False)
-    if not LEVEL_COUNTS.applies(Conditions.of(shard, comm)):
+    conditions = Conditions.of(shard, comm)
+    if not any(variant.applies(conditions) for variant in LEVEL_COUNTS):
         for user in counted_searches(rank, doing, users):
             spec = TraversalSpec("bfs", "auto", (user,), LEVEL, predecessors=False)
             yield counts_of(shard, comm, search(prepare(shard, comm, spec), shard, comm, spec, trace).distances)
         return
-    require_variant((LEVEL_COUNTS,), shard, comm, LEVEL)
-    batches = [users[first : first + MAX_ROOTS] for first in range(0, len(users), MAX_ROOTS)]
+    variant = require_variant(LEVEL_COUNTS, shard, comm, LEVEL)
+    batches = [users[first : first + BATCH_ROOTS] for first in range(0, len(users), BATCH_ROOTS)]
     for batch in counted_searches(rank, doing, batches):
         positions = positions_of(shard, comm, batch)
         starts = [p if p < shard.partition.num_positions else None for p in positions]
-        yield from LEVEL_COUNTS.loop(shard, comm, starts, trace).T
+        yield from variant.loop(shard, comm, starts, trace).T
 
 
 def _by_weights(rank: Rank, shard: Shard, users: Sequence[int], measure: Measure, dtype: np.dtype) -> Iterator[float]:

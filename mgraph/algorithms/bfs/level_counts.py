@@ -1,4 +1,4 @@
-"""Count the vertices at each level from up to 64 roots, without recording which they are.
+"""Count the vertices at each level from many roots, without recording which they are.
 
     front = each root's bit at the root
     while any bit is in front:
@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mgraph.algorithms.bfs.multi_source import MAX_ROOTS, MultiSourceSearch, search_bytes
-from mgraph.algorithms.bfs.multi_source_kernels import count_roots
+from mgraph.algorithms.bfs.multi_source import BATCH_ROOTS, MAX_ROOTS, MultiSourceSearch, search_bytes
+from mgraph.algorithms.bfs.multi_source_wide import WideSearch, is_one_gpu, wide_bytes
 from mgraph.algorithms.bfs.step import DEEP_DEGREE
 from mgraph.algorithms.common.traversal import Trace
 from mgraph.algorithms.derived import IN_ROWS
@@ -29,17 +29,30 @@ def count_levels(shard: Shard, comm: Communicator, roots: list[int | None], trac
 
     Roots are positions; None is a root without arcs.
     """
-    search = MultiSourceSearch(shard, comm, roots, records_levels=False)
+    batches = [roots[first : first + MAX_ROOTS] for first in range(0, len(roots), MAX_ROOTS)]
+    parts = [
+        _counted(MultiSourceSearch(shard, comm, batch, records_levels=False), len(batch), trace) for batch in batches
+    ]
+    levels = max(map(len, parts), default=0)
+    own = np.hstack([np.pad(part, ((0, levels - len(part)), (0, 0))) for part in parts] or [np.zeros((0, 0), np.int64)])
+    return comm.allreduce(np.ascontiguousarray(own), "sum") if own.size else own
+
+
+def count_levels_wide(shard: Shard, comm: Communicator, roots: list[int | None], trace: Trace) -> np.ndarray:
+    """Do the same by one search on one GPU."""
+    return _counted(WideSearch(shard, roots, records_levels=False), len(roots), trace)
+
+
+def _counted(search: MultiSourceSearch | WideSearch, num_roots: int, trace: Trace) -> np.ndarray:
+    """Return how many vertices of this rank are at each level from each root."""
     levels: list[Array] = []
     while search.num_front:
-        counts = shard.backend.xp.zeros(MAX_ROOTS, np.int64)
-        count_roots[shard.backend](0, search.num_own_front, search.frontier, search.front, counts)
-        levels.append(counts)
+        levels.append(search.count_front())
         search.advance(trace)
     if not levels:
-        return np.zeros((0, len(roots)), np.int64)
-    own = shard.backend.to_host(shard.backend.xp.stack(levels))[:, : len(roots)]
-    return comm.allreduce(np.ascontiguousarray(own), "sum")
+        return np.zeros((0, num_roots), np.int64)
+    backend = search.backend
+    return backend.to_host(backend.xp.stack(levels))[:, :num_roots]
 
 
 def counts_of(shard: Shard, comm: Communicator, levels: Array) -> np.ndarray:
@@ -50,6 +63,17 @@ def counts_of(shard: Shard, comm: Communicator, levels: Array) -> np.ndarray:
     return comm.allreduce(own.astype(np.int64), "sum")
 
 
+WIDE = Variant(
+    "bfs.level_counts_wide",
+    when=(
+        f"for closeness and harmonic centrality by hops, {BATCH_ROOTS} roots in one search, on one GPU, on graphs of "
+        f"more than {DEEP_DEGREE} arcs a vertex"
+    ),
+    applies=lambda conditions: is_one_gpu(conditions) and conditions.arcs_per_vertex > DEEP_DEGREE,
+    needs=(IN_ROWS,),
+    bytes=lambda sizes: wide_bytes(sizes) + BATCH_ROOTS // 8 * sizes.owned,
+    loop=count_levels_wide,
+)
 VARIANT = Variant(
     "bfs.level_counts",
     when=(

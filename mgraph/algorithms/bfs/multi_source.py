@@ -17,7 +17,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mgraph.algorithms.bfs.multi_source_kernels import levels_of_root, merge_words, pull_words, push_words, settle_words
+from mgraph.algorithms.bfs.multi_source_kernels import (
+    count_roots,
+    levels_of_root,
+    merge_words,
+    pull_words,
+    push_words,
+    settle_words,
+)
 from mgraph.algorithms.common.send_to_owners import send_to_owners
 from mgraph.algorithms.common.traversal import Trace
 from mgraph.algorithms.derived import IN_ROWS
@@ -28,13 +35,15 @@ from mgraph.types import LEVEL, Array, signed
 
 # Roots of one word.
 MAX_ROOTS = 64
+# Roots of one call of a loop, which makes one or more searches of them.
+BATCH_ROOTS = 256
 # An arc that is pushed is an atomic operation, and one that is pulled a read.
 PUSH_COST = 2
 
 
 @dataclass
-class MultiSourceLevels:
-    """One rank's result: the roots that have reached each owned vertex, and their levels in planes."""
+class WordLevels:
+    """One rank's result of a search: the roots that have reached each owned vertex, and their levels in planes."""
 
     seen: Array
     planes: Array
@@ -42,21 +51,43 @@ class MultiSourceLevels:
 
     def levels(self, shard: Shard, root: int) -> Array:
         """Return one root's levels, as bfs() finds them."""
-        levels = shard.backend.xp.empty(shard.num_owned, LEVEL)
-        levels_of_root[shard.backend](
-            0, shard.num_owned, self.seen, self.planes, self.num_planes, shard.num_owned, root, levels
-        )
+        n = len(self.seen)
+        levels = shard.backend.xp.empty(n, LEVEL)
+        levels_of_root[shard.backend](0, n, self.seen, self.planes, self.num_planes, n, root, levels)
         return levels
+
+    def of_vertices(self, chosen: Array) -> WordLevels:
+        """Return the result of some owned vertices."""
+        planes = self.planes.reshape(self.num_planes, len(self.seen))[:, chosen]
+        return WordLevels(self.seen[chosen], planes.reshape(-1), self.num_planes)
+
+
+@dataclass
+class MultiSourceLevels:
+    """One rank's result of a call: that of one search after another."""
+
+    parts: list[WordLevels]
+
+    def levels(self, shard: Shard, root: int) -> Array:
+        """Return one root's levels, as bfs() finds them."""
+        return self.parts[root // MAX_ROOTS].levels(shard, root % MAX_ROOTS)
+
+    def of_vertices(self, chosen: Array) -> MultiSourceLevels:
+        """Return the result of some owned vertices."""
+        return MultiSourceLevels([part.of_vertices(chosen) for part in self.parts])
 
 
 def bfs_together(
     shard: Shard, comm: Communicator, roots: list[int | None], trace: Trace, depth_limit: int | None = None
 ) -> MultiSourceLevels:
     """Find the levels from each of `roots`, which are positions; None is a root without arcs."""
-    search = MultiSourceSearch(shard, comm, roots)
-    while search.num_front and search.level != depth_limit:
-        search.advance(trace)
-    return MultiSourceLevels(search.seen, search.planes, search.num_planes)
+    parts = []
+    for first in range(0, len(roots), MAX_ROOTS):
+        search = MultiSourceSearch(shard, comm, roots[first : first + MAX_ROOTS])
+        while search.num_front and search.level != depth_limit:
+            search.advance(trace)
+        parts.append(WordLevels(search.seen, search.planes, search.num_planes))
+    return MultiSourceLevels(parts)
 
 
 class MultiSourceSearch:
@@ -167,6 +198,12 @@ class MultiSourceSearch:
         self.num_own_front, leaving, self.num_own_open, entering = self.backend.to_host(counters).tolist()
         self.num_front, self.leaving_arcs, self.open_arcs = self.comm.sum(self.num_own_front, leaving, entering)
 
+    def count_front(self) -> Array:
+        """Return how many of this rank's vertices of the front each root has."""
+        counts = self.xp.zeros(MAX_ROOTS, np.int64)
+        count_roots[self.backend](0, self.num_own_front, self.frontier, self.front, counts)
+        return counts
+
     def _own(self, states: Array) -> Array:
         return states[self.base : self.base + self.shard.num_owned]
 
@@ -184,9 +221,14 @@ def search_bytes(sizes: GraphSizes) -> int:
     return (16 if several else 8) * sizes.states + (16 + 2 * sizes.vertex + 16) * sizes.owned
 
 
+def levels_bytes(sizes: GraphSizes) -> int:
+    """Return the bytes of the result of a call, with four planes of levels."""
+    return BATCH_ROOTS // 8 * (1 + 4) * sizes.owned
+
+
 def _bytes(sizes: GraphSizes) -> int:
-    """Return the bytes of a search, and of four planes of levels."""
-    return search_bytes(sizes) + 8 * 4 * sizes.owned
+    """Return the bytes of a search, and of all levels of a call."""
+    return search_bytes(sizes) + levels_bytes(sizes)
 
 
 VARIANT = Variant(

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mgraph.algorithms.bfs.multi_source import PUSH_COST
+from mgraph.algorithms.bfs.multi_source import BATCH_ROOTS, PUSH_COST, levels_bytes
 from mgraph.algorithms.bfs.multi_source_wide_kernels import (
     WORDS,
     count_wide,
@@ -29,11 +29,11 @@ from mgraph.algorithms.bfs.multi_source_wide_kernels import (
     settle_wide,
 )
 from mgraph.algorithms.common.traversal import Trace
+from mgraph.algorithms.derived import IN_ROWS
+from mgraph.algorithms.variant import Conditions, GraphSizes, Variant
+from mgraph.comm.base import Communicator
 from mgraph.shard.shard import Shard
 from mgraph.types import LEVEL, Array, signed
-
-# Roots of one search.
-MAX_ROOTS_WIDE = 64 * WORDS
 
 
 @dataclass
@@ -46,11 +46,16 @@ class WideLevels:
 
     def levels(self, shard: Shard, root: int) -> Array:
         """Return one root's levels, as bfs() finds them."""
-        levels = shard.backend.xp.empty(shard.num_owned, LEVEL)
-        levels_wide[shard.backend](
-            0, shard.num_owned, self.seen, self.planes, self.num_planes, shard.num_owned, root, levels
-        )
+        n = len(self.seen) // WORDS
+        levels = shard.backend.xp.empty(n, LEVEL)
+        levels_wide[shard.backend](0, n, self.seen, self.planes, self.num_planes, n, root, levels)
         return levels
+
+    def of_vertices(self, chosen: Array) -> WideLevels:
+        """Return the result of some vertices."""
+        n = len(self.seen) // WORDS
+        planes = self.planes.reshape(self.num_planes, n, WORDS)[:, chosen]
+        return WideLevels(self.seen.reshape(n, WORDS)[chosen].reshape(-1), planes.reshape(-1), self.num_planes)
 
 
 class WideSearch:
@@ -125,20 +130,38 @@ class WideSearch:
         counted = self.backend.to_host(counters).tolist()
         self.num_front, self.leaving_arcs, self.num_short, self.num_long, self.open_arcs = counted
 
-    def result(self) -> WideLevels:
-        """Return what was found."""
-        return WideLevels(self.seen, self.planes, self.num_planes)
-
     def count_front(self) -> Array:
         """Return how many vertices of the front each root has."""
-        counts = self.backend.xp.zeros(MAX_ROOTS_WIDE, np.int64)
+        counts = self.backend.xp.zeros(BATCH_ROOTS, np.int64)
         count_wide[self.backend](0, self.num_front, self.frontier, self.front, counts)
         return counts
 
 
-def search_wide(shard: Shard, roots: list[int | None], trace: Trace, depth_limit: int | None = None) -> WideLevels:
+def bfs_wide(
+    shard: Shard, comm: Communicator, roots: list[int | None], trace: Trace, depth_limit: int | None = None
+) -> WideLevels:
     """Find the levels from each of `roots`, which are positions; None is a root without arcs."""
     search = WideSearch(shard, roots)
     while search.num_front and search.level != depth_limit:
         search.advance(trace)
-    return search.result()
+    return WideLevels(search.seen, search.planes, search.num_planes)
+
+
+def wide_bytes(sizes: GraphSizes) -> int:
+    """Return the bytes of the words that a search has beside those of its result, and of its lists."""
+    return (2 * 8 * WORDS + 2 * sizes.vertex) * sizes.owned
+
+
+def is_one_gpu(conditions: Conditions) -> bool:
+    """Return whether a graph's rows are on one GPU."""
+    return conditions.layout == "rows" and conditions.has_persistent_kernels and conditions.num_ranks == 1
+
+
+VARIANT = Variant(
+    "bfs.multi_source_wide",
+    when=f"for bfs_together, {BATCH_ROOTS} roots in one search, on one GPU",
+    applies=is_one_gpu,
+    needs=(IN_ROWS,),
+    bytes=lambda sizes: wide_bytes(sizes) + levels_bytes(sizes),
+    loop=bfs_wide,
+)
