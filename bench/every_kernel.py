@@ -32,7 +32,7 @@ SEARCHES = {
     for name in KERNELS
     for suffix, method in (("", "frontier"), ("_multi_gpu", "frontier"), ("_sweep", "sweep"))
 }
-OTHERS = ("together", "components", "strong-components", "core-numbers", "pagerank", "msf")
+OTHERS = ("together", "components", "strong-components", "core-numbers", "pagerank", "hits", "msf")
 
 
 @click.command(help=__doc__)
@@ -62,7 +62,7 @@ def main(spec: str, layout: str, algorithms: tuple[str, ...]) -> None:
                 for result in results(g, algorithm):
                     with result:
                         print(result, flush=True)
-                        if algorithm != "pagerank" or layout == "rows":
+                        if algorithm not in ("pagerank", "hits") or layout == "rows":
                             mg.validate(result)
     print(json.dumps(sorted(launched)))
 
@@ -99,6 +99,9 @@ def results(g: Graph, algorithm: str) -> Iterator[Result]:
     elif algorithm == "pagerank":
         yield mg.pagerank(g)
         yield mg.pagerank(g, weighted=False, personalization={roots[0]: 1})
+    elif algorithm == "hits":
+        yield mg.hits(g, tolerance=None, max_iterations=3)
+        yield mg.hits(g, tolerance=None, max_iterations=3, weighted=False)
     else:
         yield mg.minimum_spanning_forest(g)
         yield mg.minimum_spanning_forest(g, maximum=True)

@@ -29,6 +29,7 @@ and appends a record to `bench/results`. The other programs:
   `mgraph.csgraph` beside SciPy's, for `docs/csgraph.md`. `bench/strong_components.py`: rounds of
   strong components, for `docs/strong-components.md`. `bench/closeness.py`: closeness beside SciPy and igraph, for
   `docs/closeness.md`. `bench/pagerank.py`: iterations beside SciPy, NetworkX and igraph, for `docs/pagerank.md`.
+  `bench/hits.py`: the same of hubs and authorities, for `docs/hits.md`.
   `bench/structure.py`: core numbers beside NetworkX, igraph and NetworKit, for `docs/core-numbers.md`.
 - `bench/regressions.py`: the newest record of each cell beside those before; it fails if one is slower beyond noise.
 - `bench/compare.py`: the cells of `bench/run.py` in two checkouts, measured alternately, and the ratios of their times.

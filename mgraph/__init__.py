@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from mgraph.api.from_memory import from_scipy as from_scipy
     from mgraph.api.from_memory import from_table as from_table
     from mgraph.api.graph import Graph as Graph
+    from mgraph.api.hits import hits as hits
     from mgraph.api.multi_source import bfs_together as bfs_together
     from mgraph.api.neighborhood import k_hop as k_hop
     from mgraph.api.neighborhood import neighbors as neighbors
@@ -117,6 +118,7 @@ _MODULE_OF = {
     "minimum_spanning_forest": "mgraph.api.spanning_forest",
     "minimum_spanning_tree": "mgraph.api.spanning_forest",
     "pagerank": "mgraph.api.pagerank",
+    "hits": "mgraph.api.hits",
     "validate": "mgraph.api.results",
     "MgraphError": "mgraph.errors",
     "UsageError": "mgraph.errors",

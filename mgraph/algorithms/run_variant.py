@@ -11,12 +11,14 @@ import numpy as np
 from mgraph.algorithms.common.dtype_ladder import farthest, first_dtypes, is_whole
 from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.components.union_find import Roots
+from mgraph.algorithms.hits.mutual_iteration import HitsSpec, Hubs
 from mgraph.algorithms.pagerank.fixed_point import ScoreSpec
 from mgraph.algorithms.pagerank.power_iteration import Scored
 from mgraph.algorithms.variant import Conditions, TraversalSpec, Variant, require_variant, select
 from mgraph.algorithms.variants import (
     COMPONENTS,
     CORE_NUMBERS,
+    HITS,
     PAGERANK,
     PREDECESSORS,
     SPANNING_FOREST,
@@ -161,6 +163,14 @@ def compute_pagerank(shard: Shard, comm: Communicator, trace: Trace, spec: Score
     """Return the name of the variant that ran, and the scores of the owned vertices."""
     with trace.phase("prepare"):
         variant = require_variant(PAGERANK, shard, comm, np.dtype(np.int64))
+    with trace.phase("iterate"):
+        return variant.name, variant.loop(shard, comm, trace, spec)
+
+
+def compute_hits(shard: Shard, comm: Communicator, trace: Trace, spec: HitsSpec) -> tuple[str, Hubs]:
+    """Return the name of the variant that ran, and both scores of the owned vertices."""
+    with trace.phase("prepare"):
+        variant = require_variant(HITS, shard, comm, np.dtype(np.int64))
     with trace.phase("iterate"):
         return variant.name, variant.loop(shard, comm, trace, spec)
 

@@ -31,6 +31,8 @@ from mgraph.algorithms.distance_matrix.multi_source import WIDE as MATRIX_MULTI_
 from mgraph.algorithms.distance_matrix.one_by_one import VARIANT as MATRIX_ONE_BY_ONE
 from mgraph.algorithms.distance_matrix.per_block import VARIANT as MATRIX_PER_BLOCK
 from mgraph.algorithms.distance_matrix.per_core import VARIANT as MATRIX_PER_CORE
+from mgraph.algorithms.hits.pull import VARIANT as HITS_PULL
+from mgraph.algorithms.hits.sweep import VARIANT as HITS_SWEEP
 from mgraph.algorithms.pagerank.pull import VARIANT as PAGERANK_PULL
 from mgraph.algorithms.pagerank.sweep import VARIANT as PAGERANK_SWEEP
 from mgraph.algorithms.predecessors.rows import VARIANT as PREDECESSORS_ROWS
@@ -83,6 +85,7 @@ STRONG_COMPONENTS = (DEPTH_FIRST, COLORING)
 CORE_NUMBERS = (PEELING,)
 SPANNING_FOREST = (FOREST_PERSISTENT, FIRST_EDGES, FOREST_BORUVKA)
 PAGERANK = (PAGERANK_SWEEP, PAGERANK_PULL)
+HITS = (HITS_SWEEP, HITS_PULL)
 
 TABLE: dict[str, tuple[Variant, ...]] = {
     "bfs": BFS,
@@ -96,6 +99,7 @@ TABLE: dict[str, tuple[Variant, ...]] = {
     "core_numbers": CORE_NUMBERS,
     "spanning_forest": SPANNING_FOREST,
     "pagerank": PAGERANK,
+    "hits": HITS,
 }
 
 

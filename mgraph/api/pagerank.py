@@ -140,12 +140,8 @@ def score_spec(
     damping = as_damping(damping)
     if tolerance is not None:
         tolerance = Fraction(as_number(tolerance, "tolerance"))
-    max_iterations = as_integer(max_iterations, "max_iterations")
-    if max_iterations < 1:
-        raise UsageError(f"max_iterations is {max_iterations}: give 1 or more")
-    weighted = g.info.weight_dtype is not None if weighted is None else as_flag(weighted, "weighted")
-    if weighted:
-        _check_weights(g)
+    max_iterations = as_iterations(max_iterations)
+    weighted = as_weighted(g, weighted, "pagerank")
     return ScoreSpec(
         int(damping * ONE),
         None if tolerance is None else math.ceil(tolerance * g.num_vertices * ONE),
@@ -173,11 +169,22 @@ def as_number(value: Any, what: str) -> float:
     return float(value)
 
 
-def _check_weights(g: Graph) -> None:
-    if g.info.weight_dtype is None:
+def as_iterations(value: Any) -> int:
+    """Return an argument that must be a number of iterations."""
+    max_iterations = as_integer(value, "max_iterations")
+    if max_iterations < 1:
+        raise UsageError(f"max_iterations is {max_iterations}: give 1 or more")
+    return max_iterations
+
+
+def as_weighted(g: Graph, value: Any, algorithm: str) -> bool:
+    """Return whether an algorithm uses weights, which must be there and not negative; None if the graph has them."""
+    weighted = g.info.weight_dtype is not None if value is None else as_flag(value, "weighted")
+    if weighted and g.info.weight_dtype is None:
         raise UsageError("the graph has no weights: leave out weighted, or build it with weights")
-    if g.info.min_weight < 0:
-        raise InputError(f"pagerank needs weights that are not negative, and one is {g.info.min_weight}")
+    if weighted and g.info.min_weight < 0:
+        raise InputError(f"{algorithm} needs weights that are not negative, and one is {g.info.min_weight}")
+    return weighted
 
 
 def _shares(g: Graph, personalization: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -17,6 +17,7 @@ import click
 from mgraph.cli.algorithm_command import CommandSpec, Options, order_option
 from mgraph.cli.components import COMPONENTS_COMMAND, components
 from mgraph.cli.core_numbers import CORE_NUMBERS_COMMAND, core_numbers
+from mgraph.cli.hits import HITS_COMMAND, hits
 from mgraph.cli.msf import MSF_COMMAND, msf
 from mgraph.cli.options import BUILD_OPTIONS, cluster_options, input_options, layout_option
 from mgraph.cli.pagerank import PAGERANK_COMMAND, pagerank
@@ -33,6 +34,7 @@ COMMANDS: dict[str, tuple[click.Command, CommandSpec]] = {
     "core-numbers": (core_numbers, CORE_NUMBERS_COMMAND),
     "msf": (msf, MSF_COMMAND),
     "pagerank": (pagerank, PAGERANK_COMMAND),
+    "hits": (hits, HITS_COMMAND),
 }
 # Tables of the whole job -> the parameters that they have, of the command below.
 TABLES = {

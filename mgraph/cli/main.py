@@ -33,6 +33,7 @@ COMMANDS = {
     "components": ("components", "Find connected components."),
     "strong-components": ("strong_components", "Find strongly connected components."),
     "pagerank": ("pagerank", "Find the PageRank of every vertex."),
+    "hits": ("hits", "Find hubs and authorities (HITS)."),
     "bipartite": ("bipartite", "Find whether every edge connects two sides, or an odd cycle."),
     "core-numbers": ("core_numbers", "Find core numbers: the largest k of a k-core with each vertex."),
     "degrees": ("degrees", "Count the arcs of every vertex."),

@@ -72,6 +72,23 @@ class Seconds(click.ParamType):
 SECONDS = Seconds()
 
 
+class Tolerance(click.ParamType):
+    """Parse a number from 0, or none."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | None:
+        if value in (None, "none"):
+            return None
+        try:
+            tolerance = float(value)
+        except ValueError:
+            tolerance = math.nan
+        if not 0 <= tolerance < math.inf:
+            self.fail(f"{value!r} is neither a number that is 0 or more nor none", param, ctx)
+        return tolerance
+
+
 def combined(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
     """Combine several decorators into one, in the order of --help."""
 

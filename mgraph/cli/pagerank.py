@@ -7,28 +7,12 @@ from typing import Any
 import click
 
 from mgraph.api.graph import Graph
-from mgraph.api.pagerank import PageRank, as_damping, as_number
+from mgraph.api.pagerank import PageRank, as_damping
 from mgraph.api.pagerank import pagerank as find_scores
 from mgraph.cli.algorithm_command import CommandSpec, Input, Options, Show, algorithm_options, run_command
-from mgraph.cli.options import WholeNumber, layout_option
+from mgraph.cli.options import Tolerance, WholeNumber, layout_option
 from mgraph.cli.traverse import vertex_of
 from mgraph.errors import UsageError
-
-NONE = "none"
-
-
-class Tolerance(click.ParamType):
-    """Parse a number from 0, or none."""
-
-    name = "number"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | None:
-        if value in (None, NONE):
-            return None
-        try:
-            return as_number(float(value), "tolerance")
-        except (ValueError, UsageError):
-            self.fail(f"{value!r} is neither a number that is 0 or more nor {NONE}", param, ctx)
 
 
 def _find(g: Graph, options: Options, show: Show) -> PageRank:

@@ -119,6 +119,7 @@ REFUSALS: dict[str, Callable[[Any], str | None]] = {
     "depth_limit": _not_a_limit,
     "e": lambda value: None if value is None else "the eccentricities are given: nothing is left to search",
     "method": lambda value: None if value == "dijkstra" else f"method {value!r}: mgraph has no negative weights",
+    "normalized": lambda value: None if value is True else "NetworkX's scores have an arbitrary sign",
     "nstart": lambda value: None if value is None else "the iteration has a start of its own",
     "sort_neighbors": lambda value: None if value is None else "a function sorts the neighbors",
     "sp": lambda value: None if value is None else "the lengths of paths are given: nothing is left to search",

@@ -21,6 +21,10 @@ ECCENTRICITIES = (
 CENTRALITIES = f"{LENGTHS} Sums are rounded once, by weights, and may differ from NetworkX's in the last bits."
 
 RANKS = "Self-loops, parallel edges, `nstart` and `dangling` are NetworkX's. Sums are exact, and results always equal."
+HUBS = (
+    "Self-loops, parallel edges, `nstart`, `normalized=False` and graphs on which the iteration takes long are "
+    "NetworkX's. Where several scores are right, the result is always the same."
+)
 
 # What each function adds to NetworkX's own documentation.
 NOTES = {
@@ -48,6 +52,7 @@ NOTES = {
     "ego_graph": LENGTHS,
     "harmonic_centrality": f"{CENTRALITIES} `sources` are NetworkX's.",
     "has_path": "",
+    "hits": HUBS,
     "is_bipartite": "",
     "is_connected": "",
     "is_strongly_connected": "",

@@ -1,4 +1,4 @@
-"""Serve `networkx.algorithms.link_analysis`: PageRank."""
+"""Serve `networkx.algorithms.link_analysis`: PageRank, hubs and authorities."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
+from mgraph.api.hits import hits as find_hubs
 from mgraph.api.pagerank import pagerank as find_scores
 from mgraph.errors import NotConverged, UsageError
 from mgraph.nx_backend.graph import ConvertedGraph
 from mgraph.nx_backend.ranks import refusals
 
-__all__ = ["pagerank"]
+__all__ = ["hits", "pagerank"]
 
 
 def pagerank(
@@ -39,7 +40,7 @@ def pagerank(
         values = np.array([personalization.get(node, 0) for node in G.nodes], np.float64)
         if not values.sum():
             raise ZeroDivisionError
-    _refuse_summed_arcs(G)
+    _refuse_summed_arcs(G, "PageRank")
     with _iteration(max_iter), refusals():
         built = G.built(weight, cluster=cluster)
         weighted = G.weights(weight) is not None
@@ -50,16 +51,16 @@ def pagerank(
         return dict(zip(G.nodes, found.scores.to_numpy().tolist(), strict=True))
 
 
-def _refuse_summed_arcs(G: ConvertedGraph) -> None:
+def _refuse_summed_arcs(G: ConvertedGraph, what: str) -> None:
     """Refuse self-loops, which a build drops, and parallel edges, of which it keeps one: NetworkX adds up both.
 
     After a NotImplementedError NetworkX asks the next backend, or runs its own function.
     """
     sources = G.sources()
     if (sources == G.targets).any():
-        raise NotImplementedError("self-loops count in a PageRank of NetworkX, and a build of mgraph drops them")
+        raise NotImplementedError(f"self-loops count in {what} of NetworkX, and a build of mgraph drops them")
     if G.is_multigraph() and len(np.unique(sources * len(G) + G.targets)) < len(sources):
-        raise NotImplementedError("parallel edges add up in a PageRank of NetworkX, and a build of mgraph keeps one")
+        raise NotImplementedError(f"parallel edges add up in {what} of NetworkX, and a build of mgraph keeps one")
 
 
 @contextlib.contextmanager
@@ -71,3 +72,36 @@ def _iteration(max_iter: int) -> Iterator[None]:
         raise nx.PowerIterationFailedConvergence(max_iter) from error
     except UsageError as error:
         raise NotImplementedError(str(error)) from error
+
+
+def hits(
+    G: ConvertedGraph,
+    max_iter: int = 100,
+    tol: float = 1.0e-8,
+    nstart: None = None,
+    normalized: bool = True,
+    *,
+    cluster: Any = None,
+) -> tuple[dict[Any, float], dict[Any, float]]:
+    """Return the hub and authority scores of each node.
+
+    NetworkX's iterations are restarts of a Lanczos method, each of about 20 products. One that changes scores little
+    may be far from the end: it goes on until they change by a hundredth of `tol`. What takes longer is NetworkX's.
+    """
+    if not len(G):
+        return {}, {}
+    if max_iter < 1:
+        raise nx.PowerIterationFailedConvergence(max_iter)
+    _refuse_summed_arcs(G, "HITS")
+    with refusals():
+        built = G.built("weight", cluster=cluster)
+        weighted = G.weights("weight") is not None
+        try:
+            found = find_hubs(built, tolerance=tol / 100, max_iterations=20 * max_iter, weighted=weighted)
+        except (NotConverged, UsageError) as error:
+            raise NotImplementedError(str(error)) from error
+    with found:
+        hubs, authorities = (
+            dict(zip(G.nodes, column.to_numpy().tolist(), strict=True)) for column in (found.hubs, found.authorities)
+        )
+        return hubs, authorities

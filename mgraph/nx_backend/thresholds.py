@@ -81,7 +81,7 @@ _SPANNING = {
 # NetworkX's graph is copied for the subgraph, which takes longer than to find the core.
 _CORES = {"core_number": (1 << 17, 1 << 11), "k_core": (None, None)}
 
-_RANKS = {"pagerank": (1 << 16, 1 << 13)}
+_RANKS = {"hits": (1 << 16, 1 << 14), "pagerank": (1 << 16, 1 << 13)}
 
 MIN_ARCS: dict[str, tuple[int | None, int | None]] = {
     **_TREES_OF_HOPS,

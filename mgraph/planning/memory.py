@@ -14,7 +14,16 @@ import numpy as np
 
 from mgraph.algorithms.derived import EDGE_BLOCKS, WEIGHT_SORTED_ROWS
 from mgraph.algorithms.variant import Conditions, GraphSizes, Variant, select
-from mgraph.algorithms.variants import BFS, COMPONENTS, CORE_NUMBERS, PAGERANK, SPANNING_FOREST, SSSP, STRONG_COMPONENTS
+from mgraph.algorithms.variants import (
+    BFS,
+    COMPONENTS,
+    CORE_NUMBERS,
+    HITS,
+    PAGERANK,
+    SPANNING_FOREST,
+    SSSP,
+    STRONG_COMPONENTS,
+)
 from mgraph.backends.base import LIMITS, Limits
 from mgraph.backends.cpu import CpuBackend
 from mgraph.backends.host_memory import FreeMemory
@@ -60,7 +69,7 @@ EXTRAS = {
     BLOCKS: "edge blocks, if a sweep is requested",
     WEIGHT_SORTED: "weight-sorted rows, if there is room for them",
     CHECKED: "validation, if it is requested",
-    SCORED: "PageRank",
+    SCORED: "PageRank and HITS",
 }
 # The largest number of ranks that a plan considers.
 MAX_PLANNED = 1 << 16
@@ -266,7 +275,7 @@ def _parts_of_rows(sizes: GraphSizes, limits: Limits, peer_memory: bool) -> dict
     parts[CHECKED] = max(parts[CHECKED], 8 * sizes.users + cores_check_bytes(partition, sizes.num_vertices))
     parts["while core numbers run"] = select(CORE_NUMBERS, conditions).bytes(sizes)
     parts["while components run"] = select(COMPONENTS, conditions).bytes(sizes)
-    parts[SCORED] = select(PAGERANK, conditions).bytes(sizes)
+    parts[SCORED] = max(select(scores, conditions).bytes(sizes) for scores in (PAGERANK, HITS))
     if sizes.directed:
         parts[CHECKED] = max(parts[CHECKED], 8 * sizes.users + strong_check_bytes(partition, sizes.num_vertices))
         parts["while strong components run"] = select(STRONG_COMPONENTS, conditions).bytes(sizes)
@@ -287,7 +296,7 @@ def _parts_of_blocks(sizes: GraphSizes, limits: Limits, peer_memory: bool) -> di
     parts = {"graph": build.shard_bytes, BUILT: build.peak_bytes}
     conditions = Conditions.planned(sizes, limits, "compact", peer_memory=peer_memory)
     parts |= _search_parts(sizes, conditions)
-    parts[SCORED] = select(PAGERANK, conditions).bytes(sizes)
+    parts[SCORED] = max(select(scores, conditions).bytes(sizes) for scores in (PAGERANK, HITS))
     return parts
 
 

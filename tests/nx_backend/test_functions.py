@@ -16,7 +16,7 @@ from mgraph.nx_backend.interface import FUNCTIONS
 CLASSES = (nx.Graph, nx.DiGraph, nx.MultiGraph, nx.MultiDiGraph)
 EVERYTHING = {"preserve_edge_attrs": True, "preserve_node_attrs": True, "preserve_graph_attrs": True}
 # Sums of floats, which NetworkX rounds in its own order.
-ROUNDED = {"closeness_centrality", "harmonic_centrality", "pagerank"}
+ROUNDED = {"closeness_centrality", "harmonic_centrality", "hits", "pagerank"}
 OF_ARCS = {name for name in FUNCTIONS if "weakly" in name or "strongly" in name}
 LIMITS = (None, 0, 1, 2.5)
 # NetworkX 3.7 deprecates one of the functions.

@@ -22,6 +22,7 @@ TESTED = (
     "components/tests/test_connected.py",
     "components/tests/test_strongly_connected.py",
     "components/tests/test_weakly_connected.py",
+    "link_analysis/tests/test_hits.py",
     "link_analysis/tests/test_pagerank.py",
     "shortest_paths/tests",
     "tests/test_core.py",

@@ -21,6 +21,7 @@ from mgraph.algorithms.sssp import persistent_multi_gpu as sssp_multi_gpu
 from mgraph.algorithms.variant import GraphSizes
 from mgraph.api.core_numbers import core_numbers
 from mgraph.api.graph import Graph
+from mgraph.api.hits import hits
 from mgraph.api.pagerank import pagerank
 from mgraph.api.spanning_forest import minimum_spanning_forest
 from mgraph.api.strong_components import strongly_connected_components
@@ -200,17 +201,23 @@ def test_strong_components_use_at_most_the_planned_memory(source, num_ranks):
 
 
 @pytest.mark.parametrize("num_ranks", [1, 3])
-def test_pagerank_uses_at_most_the_planned_memory(num_ranks):
+def test_scores_use_at_most_the_planned_memory(num_ranks):
     source = FixedOutDegree(20_000, 2)
     planned = plan_graph(source, num_ranks, "cpu", 1 << 30).parts["while scores are found"]
     with InProcessCluster(num_ranks) as cluster, Graph.from_source(source, cluster=cluster) as g:
         pagerank(g).close()
+        hits(g, tolerance=None, max_iterations=2).close()
         tracemalloc.start()
         pagerank(g, personalization=np.ones(g.num_vertices), weighted=g.info.weight_dtype is not None).close()
         taken = tracemalloc.get_traced_memory()[1] / num_ranks
         tracemalloc.stop()
+        tracemalloc.start()
+        hits(g, tolerance=None, max_iterations=2).close()
+        taken_by_hits = tracemalloc.get_traced_memory()[1] / num_ranks
+        tracemalloc.stop()
     # The request itself is an array of all vertices.
     assert 0.4 * planned < taken < planned + (1 << 20)
+    assert 0.4 * planned < taken_by_hits < planned + (1 << 18)
 
 
 @pytest.mark.parametrize("source", [FixedOutDegree(20_000, 8), Rmat(14, weights=None)], ids=["directed", "undirected"])

@@ -21,6 +21,10 @@ from mgraph.algorithms.bfs.sweep import bfs_sweep
 from mgraph.algorithms.common.traversal import Trace
 from mgraph.algorithms.components.afforest import find_components
 from mgraph.algorithms.components.labels import labels_of_users
+from mgraph.algorithms.hits.mutual_iteration import HitsSpec
+from mgraph.algorithms.hits.pull import hubs_by_pull
+from mgraph.algorithms.hits.results import columns_of_users
+from mgraph.algorithms.hits.sweep import hubs_by_sweep
 from mgraph.algorithms.pagerank.fixed_point import ONE, ScoreSpec
 from mgraph.algorithms.pagerank.pull import score_by_pull
 from mgraph.algorithms.pagerank.results import scores_of_users
@@ -42,6 +46,7 @@ from mgraph.shard.in_rows import require_in_rows
 from mgraph.shard.user_ids import edges_of_users
 from mgraph.types import LEVEL
 from mgraph.validation.components import validate_labels
+from mgraph.validation.hits import validate_hubs
 from mgraph.validation.pagerank import validate_scores
 from mgraph.validation.spanning_forest import validate_forest
 from mgraph.validation.strong_components import validate_strong_labels
@@ -186,6 +191,32 @@ def test_pagerank_equals_the_oracle(case):
             found = np.concatenate([result[which] for result in results])
             np.testing.assert_array_equal(found, [score / ONE for score in wanted])
         assert [result[2] for result in results] == [[]] * num_ranks
+
+
+def hits_program(_, comm, case, order, spec, seed):
+    """Return both scores of a rank's user ids by rows and by sweeps, and the violations of the rules."""
+    backend = EmulatedBackend(seed=100 * seed + comm.rank, block=32, blocks=3)
+    shard = build(CaseEdges(case), backend, comm, order=order)
+    require_in_rows(shard, comm)
+    results = []
+    for loop in hubs_by_pull, hubs_by_sweep:
+        found = loop(shard, comm, Trace(backend, comm), spec)
+        results.append(columns_of_users(shard, comm, found, spec.normalized))
+    violations = validate_hubs(shard, comm, *results[0].values(), spec, found.change / (1 << 61))
+    return [[backend.to_host(one) for one in columns.values()] for columns in results], violations
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("case", [ZOO["parallel"], CASES[-1]], ids=lambda case: case.name)
+def test_hits_equal_the_oracle(case):
+    for num_ranks, order, weighted in (1, "natural", True), (2, "degree", False), (3, "natural", True):
+        spec = HitsSpec(None, 3, weighted and case.weights is not None, normalized=True)
+        results = run_on_ranks(hits_program, [None] * num_ranks, case, order, spec, num_ranks)
+        for which, wanted in enumerate(oracles.hits(case, 3, weighted=weighted)):
+            for loop in range(2):
+                found = np.concatenate([both[loop][which] for both, _ in results])
+                np.testing.assert_array_equal(found, [score / float(sum(wanted)) for score in wanted])
+        assert [violations for _, violations in results] == [[]] * num_ranks
 
 
 def core_numbers_program(_, comm, case, order, seed):

@@ -13,6 +13,7 @@ from core_checks import check_core_numbers, check_cuts
 from edges_back import assert_edges
 from forest_checks import FORESTS
 from forest_checks import check as check_forest
+from hits_checks import OF_HUBS, check_hits
 from pagerank_checks import check_pagerank
 from side_checks import check_sides
 from traversal_checks import check_both_orders, check_traversal
@@ -88,6 +89,13 @@ def test_strong_components_on_gpus_equal_the_oracle(cluster, case, order):
 @pytest.mark.parametrize("case", STARTABLE, ids=lambda case: case.name)
 def test_pagerank_on_gpus_equals_the_oracle(cluster, case, order):
     check_pagerank(case, cluster, order)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("order", ["degree", "natural"])
+@pytest.mark.parametrize("case", OF_HUBS, ids=lambda case: case.name)
+def test_hits_on_gpus_equal_the_oracle(cluster, case, order):
+    check_hits(case, cluster, order)
 
 
 @pytest.mark.gpu

@@ -6,6 +6,7 @@ import pytest
 from component_checks import check_components, check_strong_components
 from forest_checks import FORESTS
 from forest_checks import check as check_forest
+from hits_checks import check_hits
 from pagerank_checks import check_pagerank
 from socket_cluster import SocketCluster
 from traversal_checks import check_traversal
@@ -54,8 +55,9 @@ def test_strong_components_over_sockets_equal_the_oracle(cluster, case):
 
 
 @pytest.mark.ci
-def test_pagerank_over_sockets_equals_the_oracle(cluster):
+def test_scores_over_sockets_equal_the_oracles(cluster):
     check_pagerank(STARTABLE[-1], cluster, "degree")
+    check_hits(STARTABLE[-1], cluster, "degree")
 
 
 @pytest.mark.ci

@@ -278,6 +278,30 @@ def pagerank(
     return scores
 
 
+def hits(graph: Graph, iterations: int, *, weighted: bool = True) -> tuple[list[int], list[int]]:
+    """Return hub and authority scores after so many iterations in units of 2^-61.
+
+    An arc brings a score, or a part of a float by its share of the greatest weight; sums are scaled by one float.
+    """
+    n = graph.num_vertices
+    whole = 1 << 61
+    weighted = weighted and graph.weights is not None
+    arcs = {ends: float(weight) for ends, weight in arcs_of(graph, weighted=weighted).items()}
+    share = 1 / max(arcs.values()) if weighted else 1.0
+    given = [whole // n * share] * n
+    scores: list[list[int]] = [[0] * n, [0] * n]
+    for half in range(2 * iterations):
+        received = [0] * n
+        for ends, weight in arcs.items():
+            source, target = ends if half % 2 == 0 else ends[::-1]
+            received[target] += int(given[source] * weight) if weighted else int(given[source])
+        factor = whole / sum(received)
+        scores[half % 2] = [int(received[v] * factor) for v in range(n)]
+        given = [score * share for score in scores[half % 2]]
+    authorities, hubs = scores
+    return hubs, authorities
+
+
 def _total(weights: list[float]) -> float:
     """Return the sum of weights, each a share of the greatest in units of 2^-62."""
     greatest = max(weights, default=0.0)

@@ -28,7 +28,8 @@ extern "C" __global__ void total_weights(i64 lo, i64 hi, const i64* indptr, cons
 extern "C" __global__ void pull_scores(i64 lo, i64 hi, const i64* indptr, i64 num_rows,
                                        const vertex_t* targets, const weight_t* weights,
                                        const dist_t* given, i64* received, i64* counters) {
-  i64 length = ArcTile::length(hi - lo), passed = 0;
+  i64 length = ArcTile::length(hi - lo);
+  u64 passed = 0;
   for (i64 begin = lo + blockIdx.x * length; begin < hi; begin += gridDim.x * length) {
     i64 end = begin + length < hi ? begin + length : hi;
     ArcTile tile(indptr, num_rows, begin, end);
@@ -43,7 +44,7 @@ extern "C" __global__ void pull_scores(i64 lo, i64 hi, const i64* indptr, i64 nu
       add_by_key(received, row, part);
     }
   }
-  warp_add(&counters[0], passed);
+  warp_add(&counters[0], (i64)passed);
 }
 
 extern "C" __global__ void settle_scores(i64 lo, i64 hi, const i64* received, const id_t* degrees,

@@ -49,7 +49,7 @@ def total_weights(lo, hi, indptr, weights, totals, counters):
 def pull_scores(lo, hi, indptr, num_rows, targets, weights, given, received, counters):
     """Add to received[row] what the arcs of each in-row bring; work items are arcs.
 
-    `given` is by state index. counters[0] is what all arcs bring.
+    `given` is by state index. counters[0] is what all arcs bring, modulo 2^64.
     """
     row = row_of_arc(indptr, num_rows, lo)
     arc = lo

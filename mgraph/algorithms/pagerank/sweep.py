@@ -16,7 +16,7 @@ from mgraph.algorithms.common.traversal import Trace
 from mgraph.algorithms.derived import EDGE_BLOCKS
 from mgraph.algorithms.pagerank.fixed_point import ScoreSpec
 from mgraph.algorithms.pagerank.power_iteration import Passing, Scored, iterate, iteration_bytes, refuse_totals
-from mgraph.algorithms.pagerank.sweep_kernels import add_weights, find_greatest, join_sums, sweep_scores
+from mgraph.algorithms.pagerank.sweep_kernels import AGAINST, ALONG, add_weights, find_greatest, join_sums, sweep_scores
 from mgraph.algorithms.variant import GraphSizes, Variant
 from mgraph.comm.base import Communicator
 from mgraph.shard.edge_blocks import require_blocks
@@ -31,7 +31,7 @@ def score_by_sweep(shard: Shard, comm: Communicator, trace: Trace, spec: ScoreSp
     partition = shard.partition
     blocks = require_blocks(shard, comm, np.dtype(np.int64))
     weights = blocks.weights if spec.weighted else None
-    shape = blocks.shape.segment_bits, 0 if shard.info.directed else 1
+    shape = blocks.shape.segment_bits, ALONG if shard.info.directed else ALONG | AGAINST
     base = comm.rank * partition.stride
     received = xp.empty(partition.num_states, np.int64)
     arrived = xp.empty(1, np.int64)
@@ -45,7 +45,8 @@ def score_by_sweep(shard: Shard, comm: Communicator, trace: Trace, spec: ScoreSp
         return received[base : base + shard.num_owned], int(arrived[0])
 
     totals = _totals(shard, comm, blocks) if spec.weighted else None
-    return iterate(shard, comm, trace, spec, Passing("sweep", blocks.num_edges << shape[1], totals, sweep))
+    num_arcs = blocks.num_edges * (1 if shard.info.directed else 2)
+    return iterate(shard, comm, trace, spec, Passing("sweep", num_arcs, totals, sweep))
 
 
 def _totals(shard: Shard, comm: Communicator, blocks: Blocks) -> Array:

@@ -29,23 +29,23 @@ template <class Visit> __device__ inline void sweep_edges(i64 lo, i64 hi, const 
 extern "C" __global__ void __launch_bounds__(1024)
     sweep_scores(i64 lo, i64 hi, const i64* unit_tiles, const i64* unit_segments,
                  const i64* tile_edges, const i64* tile_starts, const u32* words,
-                 const weight_t* weights, i64 segment_bits, i64 both_ways, const dist_t* given,
+                 const weight_t* weights, i64 segment_bits, i64 ways, const dist_t* given,
                  i64* received, i64* counters) {
-  i64 passed = 0;
+  u64 passed = 0;
   Blocks blocks = {unit_tiles, unit_segments, tile_edges, tile_starts, words};
   sweep_edges(lo, hi, blocks, segment_bits, [&](i64 u, i64 v, i64 e) {
-    if (u >= 0) {
+    if (u >= 0 && ways & 1) {
       i64 part = along(load_readonly(&given[u]), weights, e);
       atomic_add(&received[v], part);
       passed += part;
     }
-    if (!both_ways) return;
+    if (!(ways & 2)) return;
     // Edges of a tile are in order of their starts.
     i64 part = u >= 0 ? along(load_readonly(&given[v]), weights, e) : 0;
     passed += part;
     add_by_key(received, u, part);
   });
-  warp_add(&counters[0], passed);
+  warp_add(&counters[0], (i64)passed);
 }
 
 extern "C" __global__ void __launch_bounds__(1024)

@@ -11,15 +11,19 @@ from mgraph.algorithms.pagerank.kernels import MAX_TOTAL, MIN_TOTAL
 from mgraph.backends.kernel import inline, kernel
 from mgraph.backends.numba_atomics import atomic_add, atomic_min
 
+# Bits of the ways that scores go: from the start of an edge to its end, and back.
+ALONG = 1
+AGAINST = 2
+
 
 @kernel(lanes=1024, block=1024, weight_t="weights", dist_t="given")
 def sweep_scores(
-    lo, hi, unit_tiles, unit_segments, tile_edges, tile_starts, words, weights, segment_bits, both_ways, given,
+    lo, hi, unit_tiles, unit_segments, tile_edges, tile_starts, words, weights, segment_bits, ways, given,
     received, counters,
 ):  # fmt: skip
-    """Add to received[end] what every edge brings from its start, and to its start where `both_ways`.
+    """Add to received[end] what every edge brings from its start, if `ways` has ALONG; if AGAINST, the same back.
 
-    Both arrays are by state index. counters[0] is what all edges bring.
+    Both arrays are by state index. counters[0] is what all edges bring, modulo 2^64.
     """
     mask = (1 << segment_bits) - 1
     passed = np.int64(0)
@@ -31,10 +35,11 @@ def sweep_scores(
                 u = start + (words[e] >> segment_bits)
                 v = segment + (words[e] & mask)
                 weight = 1.0 if weights is None else np.float64(weights[e])
-                part = np.int64(given[u]) if weights is None else np.int64(given[u] * weight)
-                atomic_add(received, v, part)
-                passed += part
-                if both_ways:
+                if ways & ALONG:
+                    part = np.int64(given[u]) if weights is None else np.int64(given[u] * weight)
+                    atomic_add(received, v, part)
+                    passed += part
+                if ways & AGAINST:
                     part = np.int64(given[v]) if weights is None else np.int64(given[v] * weight)
                     atomic_add(received, u, part)
                     passed += part

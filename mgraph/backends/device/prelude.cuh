@@ -188,7 +188,7 @@ template <class T> __device__ inline T warp_min(T v) {
 }
 // Add a count of each thread; by a whole converged warp, with one atomic.
 __device__ inline void warp_add(i64* p, i64 v) {
-  v = warp_sum(v);
+  v = (i64)warp_sum((u64)v);
   if (lane_index() == 0 && v) atomic_add(p, v);
 }
 // Inclusive prefix sum over the lanes of a warp.

@@ -27,6 +27,8 @@ def sweep_scores(draw: st.DrawFn) -> Case:
         args["weights"] = None
     else:
         given = given.astype(np.float64) / 3
+    args["ways"] = draw(st.integers(1, 3))
+    del args["both_ways"]
     args |= {"given": given, "received": np.zeros(num_states, np.int64), "counters": np.zeros(1, np.int64)}
     return Case(args)
 
