@@ -40,8 +40,7 @@ def seconds(name: str) -> float:
             value = parse_timedelta(value)
         except (ValueError, KeyError):
             raise _wrong(name, value, "a positive number of seconds, or text such as 5 minutes") from None
-    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not is_number or not 0 < value < math.inf:
+    if not _is_positive(value):
         raise _wrong(name, value, "a positive number of seconds")
     return float(value)
 
@@ -49,9 +48,15 @@ def seconds(name: str) -> float:
 def share(name: str) -> float:
     """Return a setting that is a positive share; 1 and more is all."""
     value = setting(name)
-    if not isinstance(value, numbers.Real) or isinstance(value, bool) or not 0 < value < math.inf:
+    if not _is_positive(value):
         raise _wrong(name, value, "a positive number, such as 0.02")
     return float(value)
+
+
+def _is_positive(value: Any) -> bool:
+    """Return whether a value is a finite number above 0; True and False are none."""
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    return is_number and 0 < value < math.inf
 
 
 def folder(name: str) -> str | None:
