@@ -11,6 +11,8 @@ from typing import Any
 
 from numba.core import event
 
+from mgraph.backends.progress import Phase
+
 # Numba holds this lock while it compiles, and while it loads what is kept on disk.
 NUMBA_LOCK = "numba:compiler_lock"
 NUMBA_COMPILES = "numba:compile"
@@ -23,10 +25,13 @@ class CompileClock(event.Listener):
     ----------
     seconds
         The sum, up to the last moment at which no thread compiled; a plain number, as searches read it often.
+    phase
+        What the process is seen doing while a thread compiles, None while none does.
     """
 
     def __init__(self) -> None:
         self.seconds = 0.0
+        self.phase: Phase | None = None
         self._lock = threading.Lock()
         self._compiling = 0
         self._began = 0.0
@@ -49,6 +54,7 @@ class CompileClock(event.Listener):
         with self._lock:
             if not self._compiling:
                 self._began = time.perf_counter()
+                self.phase = Phase("compile")
             self._compiling += 1
 
     def on_end(self, event: Any = None) -> None:
@@ -57,6 +63,7 @@ class CompileClock(event.Listener):
             self._compiling -= 1
             if not self._compiling:
                 self.seconds += time.perf_counter() - self._began
+                self.phase = None
 
 
 CLOCK = CompileClock()

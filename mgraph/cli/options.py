@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import logging
 import math
 import re
 import sys
@@ -250,6 +251,29 @@ def _refuse_build_options(text: str) -> None:
             raise click.UsageError(f"{parameter.opts[-1]} applies to a graph that is built, and {text} is a saved one")
 
 
+class _Compiling(logging.Handler):
+    """Print that kernels are compiled, and where they are kept: the first commands wait for it."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if getattr(record, "job", None) == "compile":
+            # A bar may be on the line.
+            click.echo(("\r\x1b[2K" if is_terminal() else "") + record.getMessage(), err=True)
+
+
+@contextmanager
+def _compiling_is_said() -> Iterator[None]:
+    logger = logging.getLogger("mgraph")
+    level = logger.level
+    handler = _Compiling()
+    logger.addHandler(handler)
+    logger.setLevel(min(logger.getEffectiveLevel(), logging.INFO))
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+        logger.removeHandler(handler)
+
+
 @contextmanager
 def progress(quiet: bool) -> Iterator[Callable[[str], None]]:
     """Yield a function that shows progress: a bar on a terminal, else lines.
@@ -260,7 +284,7 @@ def progress(quiet: bool) -> Iterator[Callable[[str], None]]:
         with no_bar():
             yield lambda line: None
         return
-    with bar() as drawn:
+    with _compiling_is_said(), bar() as drawn:
         heads: dict[str, Phase | None] = {}
 
         def show(line: str) -> None:

@@ -136,7 +136,8 @@ class InProcessCluster(Cluster):
         earlier = backend.phase
 
         def watched() -> Phase | None:
-            return None if backend.phase is earlier else backend.phase
+            phase = backend.seen_phase
+            return None if phase is earlier else phase
 
         return watched
 

@@ -83,7 +83,7 @@ class SeenCall:
 
 def _phase_of(running: _Running) -> Phase | None:
     """Return the phase of a call, None before its first one."""
-    phase = running.backend.phase
+    phase = running.backend.seen_phase
     return None if phase is running.before else phase
 
 

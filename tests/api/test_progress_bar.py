@@ -202,7 +202,8 @@ def test_scheduler_is_asked_only_while_a_bar_is_drawn(clusters, slow_supersteps,
     assert all(later - earlier > watch.PERIOD_S for earlier, later in itertools.pairwise(asked))
 
 
-def test_nothing_is_drawn_within_a_second():
+def test_nothing_is_drawn_before_the_delay(monkeypatch):
+    monkeypatch.setattr(progress_bar, "DELAY_S", 3600.0)
     with on_terminal() as screen:
         build(Rmat(8))
     assert screen.text == ""

@@ -16,6 +16,7 @@ from mgraph.backends import compile_clock
 from mgraph.backends.compile_clock import CLOCK, CompileClock
 from mgraph.backends.cpu import CpuBackend
 from mgraph.backends.kernel import inline
+from mgraph.cluster.in_process import InProcessCluster
 
 COMM = types.SimpleNamespace(bytes_sent=0)
 
@@ -78,6 +79,14 @@ def test_compiling_is_no_part_of_the_total(monkeypatch):
         with mg.bfs(g, 0, method="step") as result:
             assert result.stats.seconds["compile"] >= 0.05
             assert result.stats.total_s < result.stats.seconds["compile"]
+
+
+def test_rank_is_seen_compiling():
+    with InProcessCluster(1) as cluster:
+        seen = cluster.watch()
+        with CLOCK.running():
+            assert seen().name == "compile"
+        assert seen() is None
 
 
 def test_compiling_for_a_target_is_said_once(empty_cache, tmp_path, monkeypatch, caplog):

@@ -8,6 +8,9 @@ import pandas
 import pytest
 from cli_runs import refused, run
 
+from mgraph.backends import compile_clock
+from mgraph.cli.options import progress
+
 pytestmark = pytest.mark.usefixtures("no_gpus")
 
 EDGES = [("ann", "bob", 2), ("bob", "cy", 3), ("dan", "eve", 1), ("cy", "ann", 9)]
@@ -81,3 +84,12 @@ def test_matrix_market_has_a_base_of_its_own_and_sources_count_from_zero(tmp_pat
 def test_options_of_files_are_refused_for_generated_graphs(people):
     for option, value in (("--labels", "yes"), ("--base", "1"), ("--sep", ";"), ("--source-column", "a")):
         assert f"{option} applies to files, and rmat:4 is generated" in refused("info", "rmat:4", option, value, code=2)
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_compiling_is_said_once_unless_quiet(quiet, monkeypatch, capsys):
+    monkeypatch.setattr(compile_clock, "_said", set())
+    with progress(quiet):
+        for _ in range(2):
+            compile_clock.say_once("the CPU", "/cache")
+    assert capsys.readouterr().err == ("" if quiet else "compiling kernels for the CPU, kept in /cache\n")
