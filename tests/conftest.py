@@ -129,7 +129,7 @@ def all_cpu_ranks():
 
 @pytest.fixture(scope="session")
 def backend(request):
-    """Each backend that can run here, in turn."""
+    """Each backend that can run here."""
     backend = BACKENDS[request.param].make()
     yield backend
     backend.close()

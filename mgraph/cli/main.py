@@ -182,7 +182,7 @@ def _caused_by(error: BaseException | None, kind: type[KeyboardInterrupt]) -> bo
 
 
 def _print_error(line: str, code: int) -> int:
-    # Messages of other libraries may have several lines. Nobody may read them any more.
+    # Messages of other libraries may have several lines. What reads them may be gone.
     try:
         click.echo(f"mgraph: {' '.join(line.splitlines())}", err=True)
     except BrokenPipeError:

@@ -3,7 +3,7 @@
 The first call on a gang's communicator is a task on each worker (`task_call.py`), as is every call that takes data from
 Dask or leaves data there. All others are direct (`direct_call.py`): the client sends them to the workers, and keeps the
 lease when they end, so that the next one needs no message to the scheduler. It returns the lease when others ask for
-it, and KEPT_S after its last call: what happens to a client that does nothing concerns nobody else.
+it, and KEPT_S after its last call: what happens to a client that does nothing concerns no other client.
 """
 
 from __future__ import annotations

@@ -24,8 +24,8 @@ ANSWER_S = 3.0
 def cluster_status(client: Client) -> dict[str, Any]:
     """Return the gangs, leases, clients and objects of a cluster; all are lists of facts for JSON.
 
-    Objects are the graphs and results that ranks store, with the bytes of their arrays by rank; None for a rank whose
-    worker does not answer.
+    Objects are the graphs and results that ranks store, with the bytes of their arrays by rank; None for a rank
+    of a worker that does not answer.
     """
     try:
         found = client.run_on_scheduler(scheduler_status)

@@ -2,7 +2,7 @@
 
 A segment has some slots for each direction. The sender copies a piece of its payload into a free slot and announces it
 by a frame on the link; the receiver copies it out and returns the slot by another. The link is thus the only signal:
-it orders the accesses to a slot, wakes the peer, and ends when the peer dies. Between ranks whose links are sockets
+it orders the accesses to a slot, wakes the peer, and ends when the peer dies. Between ranks with links of sockets
 alone, nothing but the way of the payload differs.
 
 The connecting rank creates the segment as a memory file without a name (memfd), of its user alone, and offers it in the

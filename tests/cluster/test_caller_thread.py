@@ -1,4 +1,4 @@
-"""Calls of one rank run in their callers' threads: in turn, under signals, and with the caller's device restored."""
+"""Calls of one rank run in their callers' threads: one by one, under signals, and with the caller's device restored."""
 
 from __future__ import annotations
 

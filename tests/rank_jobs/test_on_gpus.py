@@ -166,7 +166,7 @@ def test_measures_on_gpus_equal_the_oracles(cluster, case, order):
         with mg.largest_component(g) as part:
             kept = np.flatnonzero(labels == np.bincount(labels).argmax())
             assert part.labels.to_numpy().tolist() == kept.tolist()
-            # Many searches, which ranks on one GPU wait for in turn.
+            # Many searches, for which ranks on one GPU wait one after the other.
             if not case.directed and len(kept) <= MEASURED:
                 rows = mg.bfs_together(part, kept.tolist()).distances
                 assert mg.eccentricity(part, weighted=False).to_numpy().tolist() == rows.max(axis=1).tolist()

@@ -117,7 +117,7 @@ class EmulatedBackend(PersistentBackend):
     block, blocks
         Threads of a block (whole warps), most blocks of a grid: small, so that small inputs cross their edges.
     order
-        "seeded" draws one per launch: "random", "stack" (one thread goes as far as it can), "queue" (in turn).
+        "seeded" draws one per launch: "random", "stack" (one thread goes as far as it can), "queue" (one by one).
     races
         Whether two unordered accesses to the same bytes, one of them a plain write, are an error.
     poison
