@@ -89,7 +89,9 @@ def compare(records: Iterable[Record], since: str = "") -> list[Compared]:
 
 @click.command(help=__doc__)
 @click.option("--since", default="", metavar="DATE", help="Compare only cells measured since this date.")
-@click.option("--results", type=click.Path(exists=True, file_okay=False, path_type=pathlib.Path), default=record.RESULTS)
+@click.option(
+    "--results", type=click.Path(exists=True, file_okay=False, path_type=pathlib.Path), default=record.RESULTS
+)
 def main(since: str, results: pathlib.Path) -> None:
     lines = [line for file in sorted(results.glob("*.jsonl")) for line in file.read_text().splitlines()]
     found = compare((facts for facts in map(json.loads, lines) if "graph" in facts), since)
