@@ -17,8 +17,10 @@ import time
 
 import click
 
+import mgraph as mg
 from faults.log import append_line
 from faults.processes import Died, Hung, Run, monitored
+from faults.soak_client import Jobs
 from faults.soak_cluster import SoakCluster
 from faults.soak_faults import ALL, GENTLE
 from faults.soak_tally import Tally
@@ -63,6 +65,13 @@ class Progress:
         is_terminal = sys.stderr.isatty()
         self._next = self.now_s + (1.0 if is_terminal else 10.0)
         print(f"\r\x1b[K{line}" if is_terminal else line, end="" if is_terminal else "\n", file=sys.stderr, flush=True)
+
+
+def compile_kernels(folder: pathlib.Path) -> None:
+    """Compile the kernels of all jobs into the cache: in each process at once they would take longer than deadlines."""
+    for num_ranks in (1, 2):
+        with mg.connect(num_ranks=num_ranks, backend="cpu") as ranks:
+            Jobs(ranks, random.Random(), folder / "out.npz").run_all()
 
 
 def soak(minutes: float, seed: int, most_workers: int, most_clients: int, folder: pathlib.Path) -> Tally:
@@ -132,8 +141,9 @@ def main(minutes: float, seed: int | None, workers: int, clients: int, record: s
     # Of the client that watches: that its scheduler is gone is no news.
     logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
     print(f"soak of {minutes:g} minutes, drawn by --seed {seed}", file=sys.stderr, flush=True)
-    begun = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="soak-") as folder:
+        compile_kernels(pathlib.Path(folder))
+        begun = time.monotonic()
         tally = soak(minutes, seed, workers, clients, pathlib.Path(folder))
     print(file=sys.stderr)
     tally.print_table()

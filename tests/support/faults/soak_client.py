@@ -8,7 +8,9 @@ ends with its standard input.
 
 from __future__ import annotations
 
+import functools
 import gc
+import itertools
 import json
 import pathlib
 import random
@@ -56,12 +58,23 @@ class Jobs:
             self._case = self._chance.choice(CASES)
             self._order = self._chance.choice(ORDERS)
             return "build", self._build
+        name = self._chance.choice(self._names())
+        return name, functools.partial(self._job(name), self._chance.randrange(ROOTS))
+
+    def run_all(self) -> None:
+        """Run every job on every graph, which is in one of the orders."""
+        for self._case, self._order in zip(CASES, itertools.cycle(ORDERS), strict=False):
+            self._build()
+            for name in self._names():
+                self._job(name)(0)
+        self.close()
+
+    def _names(self) -> list[str]:
         names = ["bfs", "sssp", "components", "many roots", "validate", "write"]
-        names.append("strong components" if self._case.directed else "forest")
-        name = self._chance.choice(names)
-        job = getattr(self, f"_{name.replace(' ', '_')}")
-        root = self._chance.randrange(ROOTS)
-        return name, lambda: job(root)
+        return [*names, "strong components" if self._case.directed else "forest"]
+
+    def _job(self, name: str) -> Callable[[int], None]:
+        return getattr(self, f"_{name.replace(' ', '_')}")
 
     def close(self) -> None:
         """Close the graph: after an error its ranks may be gone."""
