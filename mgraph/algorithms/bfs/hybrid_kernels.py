@@ -12,6 +12,7 @@ from mgraph.algorithms.bfs.step import GROWTH, pull_pays
 from mgraph.backends.kernel import inline, merged
 from mgraph.backends.numba_atomics import atomic_add, atomic_min
 from mgraph.backends.numba_helpers import BUFFER, flush, row_of_arc, set_bit, test_bit
+from mgraph.backends.numba_prefetch import prefetch
 
 # The state of a search between calls of `push_levels`: its level; the part of the queue that is the frontier, its
 # arcs, those of the frontier before, those of vertices that are not reached; whether the last level was pulled; what is
@@ -29,6 +30,9 @@ UNREACHED = np.iinfo(np.int64).max
 PARENT_BITS = 32
 # Indices are unsigned: Numba tests signed ones for being negative, which takes a fifth of the time.
 ONE = np.uint64(1)
+# While a frontier is pushed, the row of the vertex so far ahead in the queue is prefetched: where the order of vertices
+# is random, a push takes two thirds of the time (random trees and sparse uniform graphs of 2^17 and 2^20 vertices).
+AHEAD = np.uint64(8)
 _pull_pays = inline(pull_pays)
 
 
@@ -109,7 +113,11 @@ def push(level, begin, end, indptr, targets, queue, words):
     """Find the next level along the arcs of a frontier; return its part of the queue, and its arcs."""
     size = np.uint64(end)
     arcs = np.int64(0)
+    last = np.uint64(end) - ONE
+    is_wide = last - np.uint64(begin) > AHEAD
     for k in range(np.uint64(begin), np.uint64(end)):
+        if is_wide:
+            prefetch(targets, indptr[np.uint64(queue[min(k + AHEAD, last)])])
         u = np.uint64(queue[k])
         word = level << PARENT_BITS | np.int64(u)
         for i in range(np.uint64(indptr[u]), np.uint64(indptr[u + ONE])):
