@@ -173,7 +173,7 @@ def settle_by_queue(indptr, targets, weights, start, until, min_degree, limit, d
     begin_queue(far_keys, far_vertices, nexts, state, waiting, dist)
     settle_nearest(
         keys, vertices, far_keys, far_vertices, nexts, state, indptr, targets, weights, limit, until, dist, parents,
-        counts,
+        parents[:0], counts,
     )  # fmt: skip
 
 
