@@ -140,7 +140,10 @@ class Backend(ABC):
         """
 
     def marked(self) -> Callable[[], None]:
-        """Return a function that waits for the launches before this call, but not for later ones."""
+        """Return a function that waits for the launches before this call, but not for later ones.
+
+        It is valid until the next call.
+        """
         return self.synchronize
 
     @abstractmethod

@@ -158,11 +158,15 @@ class _Prepared:
 
 
 class _Mark:
-    """An event in CuPy's current stream; calling it waits for all launches before it."""
+    """An event, which is recorded again and again; calling it waits for all launches before it."""
 
     def __init__(self) -> None:
         self._event = cupy.cuda.Event(disable_timing=True)
+
+    def record(self) -> _Mark:
+        """Record the event in CuPy's current stream."""
         self._event.record()
+        return self
 
     def __call__(self) -> None:
         self._event.synchronize()
@@ -208,6 +212,7 @@ class CudaBackend(PersistentBackend):
         self.arrived = cupy.zeros(1, np.int64)
         self._host_words = _pinned(1, np.int64)
         self._parameters = _ThreadParameters()
+        self._mark = _Mark()
         self._downloads = RecycledMemory(pinned, MAX_PINNED_BYTES)
 
     def enter_thread(self) -> None:
@@ -266,7 +271,7 @@ class CudaBackend(PersistentBackend):
         runtime.streamSynchronize(get_current_stream().ptr)
 
     def marked(self) -> Callable[[], None]:
-        return _Mark()
+        return self._mark.record()
 
     def full(self, count: int, value: float | int, dtype: np.dtype) -> Array:
         """Fill with memset if all bytes of the value are equal: five times as fast as a fill by 32-bit words."""
