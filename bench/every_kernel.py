@@ -32,7 +32,7 @@ SEARCHES = {
     for name in KERNELS
     for suffix, method in (("", "frontier"), ("_multi_gpu", "frontier"), ("_sweep", "sweep"))
 }
-OTHERS = ("together", "components", "strong-components", "core-numbers", "pagerank", "hits", "msf")
+OTHERS = ("together", "components", "strong-components", "core-numbers", "pagerank", "hits", "bridges", "msf")
 
 
 @click.command(help=__doc__)
@@ -99,6 +99,8 @@ def results(g: Graph, algorithm: str) -> Iterator[Result]:
     elif algorithm == "pagerank":
         yield mg.pagerank(g)
         yield mg.pagerank(g, weighted=False, personalization={roots[0]: 1})
+    elif algorithm == "bridges":
+        yield mg.bridges(g)
     elif algorithm == "hits":
         yield mg.hits(g, tolerance=None, max_iterations=3)
         yield mg.hits(g, tolerance=None, max_iterations=3, weighted=False)

@@ -30,7 +30,8 @@ and appends a record to `bench/results`. The other programs:
   strong components, for `docs/strong-components.md`. `bench/closeness.py`: closeness beside SciPy and igraph, for
   `docs/closeness.md`. `bench/pagerank.py`: iterations beside SciPy, NetworkX and igraph, for `docs/pagerank.md`.
   `bench/hits.py`: the same of hubs and authorities, for `docs/hits.md`.
-  `bench/structure.py`: core numbers beside NetworkX, igraph and NetworKit, for `docs/core-numbers.md`.
+  `bench/structure.py`: core numbers, bridges, neighborhoods, sides, cuts and linkage beside NetworkX, SciPy, igraph and
+  NetworKit.
 - `bench/regressions.py`: the newest record of each cell beside those before; it fails if one is slower beyond noise.
 - `bench/compare.py`: the cells of `bench/run.py` in two checkouts, measured alternately, and the ratios of their times.
 - `bench/call.py`: the microseconds of each part of a call. `bench/cluster_call.py`: what a call through a Dask cluster

@@ -28,7 +28,7 @@ RUNS = (
     ("rmat:10", "rows", "bfs", "bfs_sweep"),
     ("rmat:12", "rows", "sssp"),
     ("rmat:13", "rows", "bfs_multi_gpu", "sssp_multi_gpu"),
-    ("rmat:9", "rows", "sssp_sweep", "together", "components", "msf", "pagerank", "hits"),
+    ("rmat:9", "rows", "sssp_sweep", "together", "components", "msf", "pagerank", "hits", "bridges"),
     ("rmat:9", "compact", "bfs_sweep", "sssp_sweep", "pagerank", "hits"),
     ("grid:24x24", "rows", "bfs", "sssp", "bfs_multi_gpu", "sssp_multi_gpu", "components", "msf"),
     ("fixed:600:4,weights=float32", "rows", "bfs", "sssp", "bfs_multi_gpu", "sssp_multi_gpu", "together", "components"),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 # For type checkers and editors: the names of the table below.
 if TYPE_CHECKING:
     from mgraph.api.bipartite import is_bipartite as is_bipartite
+    from mgraph.api.bridges import bridges as bridges
     from mgraph.api.centrality import closeness as closeness
     from mgraph.api.centrality import harmonic as harmonic
     from mgraph.api.components import connected_components as connected_components
@@ -105,6 +106,7 @@ _MODULE_OF = {
     "connected_components": "mgraph.api.components",
     "degrees": "mgraph.api.degrees",
     "is_bipartite": "mgraph.api.bipartite",
+    "bridges": "mgraph.api.bridges",
     "closeness": "mgraph.api.centrality",
     "harmonic": "mgraph.api.centrality",
     "core_numbers": "mgraph.api.core_numbers",

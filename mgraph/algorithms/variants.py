@@ -22,10 +22,12 @@ from mgraph.algorithms.bfs.persistent import VARIANT as BFS_PERSISTENT
 from mgraph.algorithms.bfs.persistent_multi_gpu import VARIANT as BFS_PERSISTENT_MULTI_GPU
 from mgraph.algorithms.bfs.step import VARIANT as BFS_STEP
 from mgraph.algorithms.bfs.sweep import VARIANT as BFS_SWEEP
+from mgraph.algorithms.bridges.cover import VARIANT as COVER
 from mgraph.algorithms.components.afforest import AROUND_GIANT
 from mgraph.algorithms.components.afforest import VARIANT as AFFOREST
 from mgraph.algorithms.components.serial import VARIANT as COMPONENTS_SERIAL
 from mgraph.algorithms.core_numbers.peeling import VARIANT as PEELING
+from mgraph.algorithms.core_numbers.serial import VARIANT as CORE_NUMBERS_SERIAL
 from mgraph.algorithms.distance_matrix.multi_source import VARIANT as MATRIX_MULTI_SOURCE
 from mgraph.algorithms.distance_matrix.multi_source import WIDE as MATRIX_MULTI_SOURCE_WIDE
 from mgraph.algorithms.distance_matrix.one_by_one import VARIANT as MATRIX_ONE_BY_ONE
@@ -82,7 +84,8 @@ DISTANCE_MATRIX = (
 PREDECESSORS = (PREDECESSORS_SWEEP, PREDECESSORS_ROWS)
 COMPONENTS = (AROUND_GIANT, COMPONENTS_SERIAL, AFFOREST)
 STRONG_COMPONENTS = (DEPTH_FIRST, COLORING)
-CORE_NUMBERS = (PEELING,)
+CORE_NUMBERS = (CORE_NUMBERS_SERIAL, PEELING)
+BRIDGES = (COVER,)
 SPANNING_FOREST = (FOREST_PERSISTENT, FIRST_EDGES, FOREST_BORUVKA)
 PAGERANK = (PAGERANK_SWEEP, PAGERANK_PULL)
 HITS = (HITS_SWEEP, HITS_PULL)
@@ -97,6 +100,7 @@ TABLE: dict[str, tuple[Variant, ...]] = {
     "components": COMPONENTS,
     "strong_components": STRONG_COMPONENTS,
     "core_numbers": CORE_NUMBERS,
+    "bridges": BRIDGES,
     "spanning_forest": SPANNING_FOREST,
     "pagerank": PAGERANK,
     "hits": HITS,

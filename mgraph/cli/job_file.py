@@ -15,6 +15,7 @@ from typing import Any
 import click
 
 from mgraph.cli.algorithm_command import CommandSpec, Options, order_option
+from mgraph.cli.bridges import BRIDGES_COMMAND, bridges
 from mgraph.cli.components import COMPONENTS_COMMAND, components
 from mgraph.cli.core_numbers import CORE_NUMBERS_COMMAND, core_numbers
 from mgraph.cli.hits import HITS_COMMAND, hits
@@ -32,6 +33,7 @@ COMMANDS: dict[str, tuple[click.Command, CommandSpec]] = {
     "components": (components, COMPONENTS_COMMAND),
     "strong-components": (strong_components, STRONG_COMPONENTS_COMMAND),
     "core-numbers": (core_numbers, CORE_NUMBERS_COMMAND),
+    "bridges": (bridges, BRIDGES_COMMAND),
     "msf": (msf, MSF_COMMAND),
     "pagerank": (pagerank, PAGERANK_COMMAND),
     "hits": (hits, HITS_COMMAND),

@@ -35,6 +35,7 @@ COMMANDS = {
     "pagerank": ("pagerank", "Find the PageRank of every vertex."),
     "hits": ("hits", "Find hubs and authorities (HITS)."),
     "bipartite": ("bipartite", "Find whether every edge connects two sides, or an odd cycle."),
+    "bridges": ("bridges", "Find the edges without which their ends would not be connected."),
     "core-numbers": ("core_numbers", "Find core numbers: the largest k of a k-core with each vertex."),
     "degrees": ("degrees", "Count the arcs of every vertex."),
     "closeness": ("closeness", "Find how near each vertex is to all others."),

@@ -121,6 +121,7 @@ REFUSALS: dict[str, Callable[[Any], str | None]] = {
     "method": lambda value: None if value == "dijkstra" else f"method {value!r}: mgraph has no negative weights",
     "normalized": lambda value: None if value is True else "NetworkX's scores have an arbitrary sign",
     "nstart": lambda value: None if value is None else "the iteration has a start of its own",
+    "root": lambda value: None if value is None else "mgraph finds the bridges of all components",
     "sort_neighbors": lambda value: None if value is None else "a function sorts the neighbors",
     "sp": lambda value: None if value is None else "the lengths of paths are given: nothing is left to search",
     "undirected": lambda value: "the directions of arcs are left out" if value else None,

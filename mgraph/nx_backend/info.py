@@ -21,6 +21,7 @@ ECCENTRICITIES = (
 CENTRALITIES = f"{LENGTHS} Sums are rounded once, by weights, and may differ from NetworkX's in the last bits."
 
 RANKS = "Self-loops, parallel edges, `nstart` and `dangling` are NetworkX's. Sums are exact, and results always equal."
+ONE_COMPONENT = "A `root`, which restricts them to its component, is NetworkX's."
 HUBS = (
     "Self-loops, parallel edges, `nstart`, `normalized=False` and graphs on which the iteration takes long are "
     "NetworkX's. Where several scores are right, the result is always the same."
@@ -39,6 +40,7 @@ NOTES = {
     "bfs_predecessors": BREADTH_FIRST,
     "bfs_successors": BREADTH_FIRST,
     "bfs_tree": BREADTH_FIRST,
+    "bridges": ONE_COMPONENT,
     "center": ECCENTRICITIES,
     "closeness_centrality": f"{CENTRALITIES} `wf_improved=False` is NetworkX's.",
     "connected_components": "",
@@ -51,6 +53,7 @@ NOTES = {
     "eccentricity": ECCENTRICITIES,
     "ego_graph": LENGTHS,
     "harmonic_centrality": f"{CENTRALITIES} `sources` are NetworkX's.",
+    "has_bridges": ONE_COMPONENT,
     "has_path": "",
     "hits": HUBS,
     "is_bipartite": "",

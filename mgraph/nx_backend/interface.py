@@ -8,6 +8,7 @@ from collections.abc import Callable
 from mgraph.nx_backend import (
     bipartite,
     breadth_first,
+    bridges,
     centrality,
     components,
     cores,
@@ -25,6 +26,7 @@ from mgraph.nx_backend.convert import convert_from_nx, convert_to_nx
 MODULES = (
     bipartite,
     breadth_first,
+    bridges,
     centrality,
     components,
     cores,

@@ -81,6 +81,8 @@ _SPANNING = {
 # NetworkX's graph is copied for the subgraph, which takes longer than to find the core.
 _CORES = {"core_number": (1 << 17, 1 << 11), "k_core": (None, None)}
 
+_BRIDGES = dict.fromkeys(("bridges", "has_bridges"), (1 << 12, 1 << 11))
+
 _RANKS = {"hits": (1 << 16, 1 << 14), "pagerank": (1 << 16, 1 << 13)}
 
 MIN_ARCS: dict[str, tuple[int | None, int | None]] = {
@@ -94,4 +96,5 @@ MIN_ARCS: dict[str, tuple[int | None, int | None]] = {
     **_SPANNING,
     **_RANKS,
     **_CORES,
+    **_BRIDGES,
 }

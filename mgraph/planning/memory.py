@@ -16,6 +16,7 @@ from mgraph.algorithms.derived import EDGE_BLOCKS, WEIGHT_SORTED_ROWS
 from mgraph.algorithms.variant import Conditions, GraphSizes, Variant, select
 from mgraph.algorithms.variants import (
     BFS,
+    BRIDGES,
     COMPONENTS,
     CORE_NUMBERS,
     HITS,
@@ -65,11 +66,13 @@ WEIGHT_SORTED = "weight-sorted rows for sssp"
 CHECKED = "while components are validated"
 SPANNED = "while a forest is validated"
 SCORED = "while scores are found"
+COVERED = "while bridges are found"
 EXTRAS = {
     BLOCKS: "edge blocks, if a sweep is requested",
     WEIGHT_SORTED: "weight-sorted rows, if there is room for them",
     CHECKED: "validation, if it is requested",
     SCORED: "PageRank and HITS",
+    COVERED: "bridges",
 }
 # The largest number of ranks that a plan considers.
 MAX_PLANNED = 1 << 16
@@ -279,6 +282,8 @@ def _parts_of_rows(sizes: GraphSizes, limits: Limits, peer_memory: bool) -> dict
     if sizes.directed:
         parts[CHECKED] = max(parts[CHECKED], 8 * sizes.users + strong_check_bytes(partition, sizes.num_vertices))
         parts["while strong components run"] = select(STRONG_COMPONENTS, conditions).bytes(sizes)
+    if not sizes.directed:
+        parts[COVERED] = select(BRIDGES, conditions).bytes(sizes)
     if weight and not sizes.directed:
         parts["while msf runs"] = select(SPANNING_FOREST, conditions).bytes(sizes)
         checking = forest_check_bytes(partition, sizes.num_vertices, sizes.edges, weight)

@@ -92,6 +92,7 @@ def of_structure(directed, s):
         return
     yield from ((name, (), {}) for name in ("connected_components", "number_connected_components", "is_connected"))
     yield "node_connected_component", (s,), {}
+    yield from ((name, (), {}) for name in ("bridges", "has_bridges"))
     for minimum, keys, data in itertools.product(("minimum", "maximum"), (True, False), (True, False)):
         yield f"{minimum}_spanning_edges", (), {"keys": keys, "data": data}
         yield f"{minimum}_spanning_tree", (), {"weight": "tag" if keys else "weight"}
@@ -109,7 +110,8 @@ def test_results_equal_those_of_networkx(cls):
             expected = outcome(getattr(nx, name), graph, *args, **kwargs)
             assert outcome(FUNCTIONS[name], converted, *args, **kwargs) == expected, (seed, name, args, kwargs)
             called.add(name)
-    undirected = {name for name in FUNCTIONS if "spanning" in name or "connected" in name} - OF_ARCS
+    of_edges = ("spanning", "connected", "bridges")
+    undirected = {name for name in FUNCTIONS if any(word in name for word in of_edges)} - OF_ARCS
     assert called == set(FUNCTIONS) - ROUNDED - (undirected if graph.is_directed() else OF_ARCS)
 
 

@@ -19,6 +19,7 @@ TESTED = (
     "centrality/tests/test_harmonic_centrality.py",
     "../generators/tests/test_ego.py",
     "bipartite/tests/test_basic.py",
+    "tests/test_bridges.py",
     "components/tests/test_connected.py",
     "components/tests/test_strongly_connected.py",
     "components/tests/test_weakly_connected.py",

@@ -41,6 +41,7 @@ from mgraph.ingest import build as builder
 from mgraph.ingest.plan import Sizes, order_bytes, plan_build
 from mgraph.partition import Partition
 from mgraph.planning.memory import plan_graph
+from mgraph.rank_jobs.bridges import compute_bridges
 from mgraph.rank_jobs.build import free_bytes
 from mgraph.shard.batches import blocks_beside
 from mgraph.shard.edge_blocks import require_blocks
@@ -233,6 +234,21 @@ def test_core_numbers_use_at_most_the_planned_memory(source, num_ranks):
         tracemalloc.stop()
     # Buffers of a thread have a size of their own.
     assert 0.4 * planned < taken < planned + (1 << 18)
+
+
+@pytest.mark.parametrize("num_ranks", [1, 3])
+def test_bridges_use_at_most_the_planned_memory(num_ranks):
+    source = Grid(200, 100)
+    planned = plan_graph(source, num_ranks, "cpu", 1 << 30).parts["while bridges are found"]
+    with InProcessCluster(num_ranks) as cluster, Graph.from_source(source, cluster=cluster) as g, bfs(g, 0) as found:
+        how = (compute_bridges, g._key, found._stored.key, "bridges")
+        cluster.run(*how)
+        tracemalloc.start()
+        cluster.run(*how)
+        taken = tracemalloc.get_traced_memory()[1] / num_ranks
+        tracemalloc.stop()
+    # And a chunk of arcs with their ends.
+    assert 0.4 * planned < taken < planned + (3 << 20)
 
 
 @pytest.mark.parametrize("weights", ["int", "float64", None])

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import oracles
 import pytest
+from bridge_checks import breadth_first_forest
 from builds import CaseEdges
 from emulator.backend import EmulatedBackend
 from forest_checks import FORESTS
@@ -18,6 +19,7 @@ from zoo import ZOO, make_case, random_case
 from mgraph.algorithms.bfs import persistent_kernels as bfs_kernel
 from mgraph.algorithms.bfs.step import bfs
 from mgraph.algorithms.bfs.sweep import bfs_sweep
+from mgraph.algorithms.bridges.cover import find_bridges
 from mgraph.algorithms.common.traversal import Trace
 from mgraph.algorithms.components.afforest import find_components
 from mgraph.algorithms.components.labels import labels_of_users
@@ -45,6 +47,7 @@ from mgraph.rank_jobs import components, core_numbers, traversal
 from mgraph.shard.in_rows import require_in_rows
 from mgraph.shard.user_ids import edges_of_users
 from mgraph.types import LEVEL
+from mgraph.validation.bridges import validate_bridges
 from mgraph.validation.components import validate_labels
 from mgraph.validation.hits import validate_hubs
 from mgraph.validation.pagerank import validate_scores
@@ -191,6 +194,25 @@ def test_pagerank_equals_the_oracle(case):
             found = np.concatenate([result[which] for result in results])
             np.testing.assert_array_equal(found, [score / ONE for score in wanted])
         assert [result[2] for result in results] == [[]] * num_ranks
+
+
+def bridges_program(_, comm, case, order, seed):
+    """Return the bridges of a rank, and the violations of the rules."""
+    backend = EmulatedBackend(seed=100 * seed + comm.rank, block=32, blocks=3)
+    shard = build(CaseEdges(case), backend, comm, order=order)
+    levels, parents = (backend.to_device(one) for one in breadth_first_forest(case))
+    found = find_bridges(shard, comm, Trace(backend, comm), levels, parents)
+    return [backend.to_host(one) for one in found], validate_bridges(shard, comm, *found, levels, parents)
+
+
+@pytest.mark.covering(every=3)
+@pytest.mark.parametrize("case", [case for case in ZOO.values() if not case.directed], ids=lambda case: case.name)
+def test_bridges_equal_the_oracle(case):
+    for num_ranks, order in (1, "natural"), (2, "degree"), (3, "natural"):
+        results = run_on_ranks(bridges_program, [None] * num_ranks, case, order, num_ranks)
+        ends = np.concatenate([np.stack(found, axis=1) for found, _ in results])
+        assert [*map(tuple, ends.tolist())] == oracles.bridges(case)
+        assert [violations for _, violations in results] == [[]] * num_ranks
 
 
 def hits_program(_, comm, case, order, spec, seed):

@@ -8,6 +8,7 @@ import numpy as np
 import oracles
 import pytest
 from backends import gpu_count
+from bridge_checks import check_bridges
 from component_checks import check_components, check_strong_components, planted_components
 from core_checks import check_core_numbers, check_cuts
 from edges_back import assert_edges
@@ -89,6 +90,13 @@ def test_strong_components_on_gpus_equal_the_oracle(cluster, case, order):
 @pytest.mark.parametrize("case", STARTABLE, ids=lambda case: case.name)
 def test_pagerank_on_gpus_equals_the_oracle(cluster, case, order):
     check_pagerank(case, cluster, order)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("order", ["degree", "natural"])
+@pytest.mark.parametrize("case", [case for case in STARTABLE if not case.directed], ids=lambda case: case.name)
+def test_bridges_on_gpus_equal_the_oracle(cluster, case, order):
+    check_bridges(case, cluster, order)
 
 
 @pytest.mark.gpu

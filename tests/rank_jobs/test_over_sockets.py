@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from bridge_checks import check_bridges
 from component_checks import check_components, check_strong_components
 from forest_checks import FORESTS
 from forest_checks import check as check_forest
@@ -52,6 +53,11 @@ def test_components_over_sockets_equal_the_oracles(cluster, case):
 @pytest.mark.parametrize("case", GRAPHS, ids=lambda case: case.name)
 def test_strong_components_over_sockets_equal_the_oracle(cluster, case):
     check_strong_components(case, cluster, "degree")
+
+
+@pytest.mark.ci
+def test_bridges_over_sockets_equal_the_oracle(cluster):
+    check_bridges(next(case for case in STARTABLE if not case.directed), cluster, "degree")
 
 
 @pytest.mark.ci

@@ -315,6 +315,25 @@ def _total(weights: list[float]) -> float:
     return greatest * (whole * 2.0**-30 + part * 2.0**-62)
 
 
+def bridges(graph: Graph) -> list[tuple[int, int]]:
+    """Return the edges without which their ends are not connected, each smaller end first, sorted."""
+    edges = sorted((u, v) for u, v in arcs_of(graph, weighted=False) if u < v)
+    neighbours: list[list[int]] = [[] for _ in range(graph.num_vertices)]
+    for u, v in edges:
+        neighbours[u].append(v)
+        neighbours[v].append(u)
+
+    def is_bridge(u: int, v: int) -> bool:
+        neighbours[u].remove(v)
+        neighbours[v].remove(u)
+        found = v not in _reached(u, neighbours)
+        neighbours[u].append(v)
+        neighbours[v].append(u)
+        return found
+
+    return [edge for edge in edges if is_bridge(*edge)]
+
+
 def core_numbers(graph: Graph) -> np.ndarray:
     """Return the largest k of a k-core with each vertex: what is left when those of fewer arcs are removed repeatedly.
 
