@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from mgraph.api.results import validate as validate
     from mgraph.api.spanning_forest import minimum_spanning_forest as minimum_spanning_forest
     from mgraph.api.spanning_forest import minimum_spanning_tree as minimum_spanning_tree
+    from mgraph.api.steiner_tree import steiner_tree as steiner_tree
     from mgraph.api.strong_components import strongly_connected_components as strongly_connected_components
     from mgraph.api.subgraph import largest_component as largest_component
     from mgraph.api.subgraph import subgraph as subgraph
@@ -119,6 +120,7 @@ _MODULE_OF = {
     "strongly_connected_components": "mgraph.api.strong_components",
     "minimum_spanning_forest": "mgraph.api.spanning_forest",
     "minimum_spanning_tree": "mgraph.api.spanning_forest",
+    "steiner_tree": "mgraph.api.steiner_tree",
     "pagerank": "mgraph.api.pagerank",
     "hits": "mgraph.api.hits",
     "validate": "mgraph.api.results",

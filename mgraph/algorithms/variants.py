@@ -49,6 +49,7 @@ from mgraph.algorithms.sssp.near_far import VARIANT as SSSP_NEAR_FAR
 from mgraph.algorithms.sssp.persistent import VARIANT as SSSP_PERSISTENT
 from mgraph.algorithms.sssp.persistent_multi_gpu import VARIANT as SSSP_PERSISTENT_MULTI_GPU
 from mgraph.algorithms.sssp.sweep import VARIANT as SSSP_SWEEP
+from mgraph.algorithms.steiner_tree.terminal_tree import VARIANT as TERMINAL_TREE
 from mgraph.algorithms.strong_components.coloring import VARIANT as COLORING
 from mgraph.algorithms.strong_components.depth_first import VARIANT as DEPTH_FIRST
 from mgraph.algorithms.variant import METHODS, GraphSizes, Variant
@@ -86,6 +87,7 @@ COMPONENTS = (AROUND_GIANT, COMPONENTS_SERIAL, AFFOREST)
 STRONG_COMPONENTS = (DEPTH_FIRST, COLORING)
 CORE_NUMBERS = (CORE_NUMBERS_SERIAL, PEELING)
 BRIDGES = (COVER,)
+STEINER_TREE = (TERMINAL_TREE,)
 SPANNING_FOREST = (FOREST_PERSISTENT, FIRST_EDGES, FOREST_BORUVKA)
 PAGERANK = (PAGERANK_SWEEP, PAGERANK_PULL)
 HITS = (HITS_SWEEP, HITS_PULL)
@@ -101,6 +103,7 @@ TABLE: dict[str, tuple[Variant, ...]] = {
     "strong_components": STRONG_COMPONENTS,
     "core_numbers": CORE_NUMBERS,
     "bridges": BRIDGES,
+    "steiner_tree": STEINER_TREE,
     "spanning_forest": SPANNING_FOREST,
     "pagerank": PAGERANK,
     "hits": HITS,

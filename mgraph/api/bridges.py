@@ -10,7 +10,7 @@ import numpy as np
 from mgraph.api.columns import Column
 from mgraph.api.components import connected_components
 from mgraph.api.graph import Graph, Stored, require_graph
-from mgraph.api.results import Costs, Result, costs_of_ranks
+from mgraph.api.results import Costs, Result, added_up, costs_of_ranks
 from mgraph.api.tables_on_ranks import EdgesOnRanks, TableOnRanks, cuts_of_rows, edge_facts
 from mgraph.api.traversal import bfs
 from mgraph.api.traversal_results import Traversed
@@ -119,7 +119,7 @@ def bridges(g: Graph) -> Bridges:
         stored = Stored(g)
         parts = g._run(compute_bridges, [stored], found._stored.key, stored.key)
     costs.append(Costs(**costs_of_ranks(g, parts)))
-    return Bridges(stored, _added_up(costs), sum(part["edges"] for part in parts), roots)
+    return Bridges(stored, added_up(costs), sum(part["edges"] for part in parts), roots)
 
 
 def require_undirected(directed: bool) -> None:
@@ -134,19 +134,3 @@ def require_undirected(directed: bool) -> None:
 def _search(g: Graph, roots: Sequence[Any]) -> Traversed:
     """Search from the roots; without any there is no edge, and any vertex does."""
     return bfs(g, list(roots) or g.labels_of([0]).tolist())
-
-
-def _added_up(costs: Sequence[Costs]) -> Costs:
-    """Return what several calls on one graph cost, one after the other; the last gives the variant."""
-    seconds: dict[str, float] = {}
-    for one in costs:
-        for phase, s in one.seconds.items():
-            seconds[phase] = seconds.get(phase, 0.0) + s
-    return Costs(
-        seconds,
-        [step for one in costs for step in one.supersteps],
-        [sum(arcs) for arcs in zip(*(one.arcs for one in costs), strict=True)],
-        [sum(sent) for sent in zip(*(one.bytes_sent for one in costs), strict=True)],
-        costs[-1].placement,
-        variant=costs[-1].variant,
-    )

@@ -98,6 +98,22 @@ def costs_of_ranks(g: Graph, parts: Sequence[dict]) -> dict[str, Any]:
     }
 
 
+def added_up(costs: Sequence[Costs]) -> Costs:
+    """Return what several calls on one graph cost, one after the other; the last gives the variant."""
+    seconds: dict[str, float] = {}
+    for one in costs:
+        for phase, s in one.seconds.items():
+            seconds[phase] = seconds.get(phase, 0.0) + s
+    return Costs(
+        seconds,
+        [step for one in costs for step in one.supersteps],
+        [sum(arcs) for arcs in zip(*(one.arcs for one in costs), strict=True)],
+        [sum(sent) for sent in zip(*(one.bytes_sent for one in costs), strict=True)],
+        costs[-1].placement,
+        variant=costs[-1].variant,
+    )
+
+
 def _of_all(steps: tuple[dict, ...]) -> dict:
     """Merge the ranks' records of one superstep."""
     summed = {name: sum(step[name] for step in steps) for name in SUMMED if name in steps[0]}

@@ -23,6 +23,7 @@ from mgraph.cli.msf import MSF_COMMAND, msf
 from mgraph.cli.options import BUILD_OPTIONS, cluster_options, input_options, layout_option
 from mgraph.cli.pagerank import PAGERANK_COMMAND, pagerank
 from mgraph.cli.plan import Bytes
+from mgraph.cli.steiner_tree import STEINER_TREE_COMMAND, steiner_tree
 from mgraph.cli.strong_components import STRONG_COMPONENTS_COMMAND, strong_components
 from mgraph.cli.traverse import BFS_COMMAND, SSSP_COMMAND, bfs, sssp
 from mgraph.errors import InputError, UsageError
@@ -35,6 +36,7 @@ COMMANDS: dict[str, tuple[click.Command, CommandSpec]] = {
     "core-numbers": (core_numbers, CORE_NUMBERS_COMMAND),
     "bridges": (bridges, BRIDGES_COMMAND),
     "msf": (msf, MSF_COMMAND),
+    "steiner-tree": (steiner_tree, STEINER_TREE_COMMAND),
     "pagerank": (pagerank, PAGERANK_COMMAND),
     "hits": (hits, HITS_COMMAND),
 }

@@ -41,6 +41,7 @@ COMMANDS = {
     "closeness": ("closeness", "Find how near each vertex is to all others."),
     "diameter": ("diameter", "Find how far the two vertices farthest apart are from each other."),
     "msf": ("msf", "Find a minimum spanning forest."),
+    "steiner-tree": ("steiner_tree", "Find a tree that connects some vertices."),
     "run": ("run", "Run the algorithms of a job file; what is done already is not run again."),
     "convert": ("convert", "Write the edges of a file in another format."),
     "save": ("save", "Build a graph and save it to a folder, which every command loads."),

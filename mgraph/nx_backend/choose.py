@@ -130,6 +130,9 @@ REFUSALS: dict[str, Callable[[Any], str | None]] = {
 }
 # The same for parameters of single functions.
 REFUSALS_OF: dict[str, dict[str, Callable[[Any], str | None]]] = {
+    "steiner_tree": {
+        "method": lambda value: None if value in (None, "mehlhorn") else f"method {value!r}: mgraph has Mehlhorn's"
+    },
     "closeness_centrality": {
         "distance": _computed,
         "wf_improved": lambda value: None if value is True else "mgraph has the factor of Wasserman and Faust",

@@ -84,6 +84,7 @@ NOTES = {
     "single_source_shortest_path_length": "",
     "single_target_shortest_path": "",
     "single_target_shortest_path_length": "",
+    "steiner_tree": f"{LENGTHS} The tree may be another one than NetworkX's; `method=\"kou\"` is NetworkX's.",
     "strongly_connected_components": "",
     "weakly_connected_components": "",
 }

@@ -18,6 +18,7 @@ from mgraph.nx_backend import (
     generic_paths,
     link_analysis,
     spanning_trees,
+    steiner,
     unweighted_paths,
 )
 from mgraph.nx_backend.choose import Chooser
@@ -36,6 +37,7 @@ MODULES = (
     generic_paths,
     link_analysis,
     spanning_trees,
+    steiner,
     unweighted_paths,
 )
 

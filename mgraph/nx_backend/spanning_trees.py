@@ -67,7 +67,8 @@ def minimum_spanning_tree(
     cluster: Any = None,
 ) -> nx.Graph:
     """Return a minimum spanning forest, as a graph of NetworkX with all nodes and attributes."""
-    return _tree(G, _kruskal(G, _values(G, weight), ignore_nan, cluster, maximum=False))
+    arcs = _kruskal(G, _values(G, weight), ignore_nan, cluster, maximum=False)
+    return tree_of(G, arcs, np.arange(len(G)))
 
 
 def maximum_spanning_tree(
@@ -79,7 +80,8 @@ def maximum_spanning_tree(
     cluster: Any = None,
 ) -> nx.Graph:
     """Return a maximum spanning forest, as a graph of NetworkX with all nodes and attributes."""
-    return _tree(G, _kruskal(G, _values(G, weight), ignore_nan, cluster, maximum=True))
+    arcs = _kruskal(G, _values(G, weight), ignore_nan, cluster, maximum=True)
+    return tree_of(G, arcs, np.arange(len(G)))
 
 
 def _values(G: ConvertedGraph, weight: Any) -> Any:
@@ -150,9 +152,12 @@ def _named(G: ConvertedGraph, arcs: np.ndarray, keys: bool, data: bool) -> Itera
     return zip(*columns, strict=True)
 
 
-def _tree(G: ConvertedGraph, arcs: np.ndarray) -> nx.Graph:
+def tree_of(G: ConvertedGraph, arcs: np.ndarray, numbers: np.ndarray) -> nx.Graph:
+    """Return a graph of some nodes and arcs, with their attributes."""
     tree = G.kind()
     tree.graph.update(G.graph)
-    tree.add_nodes_from(G.nodes if G.node_data is None else zip(G.nodes, G.node_data, strict=True))
+    nodes = G.names(numbers)
+    data = None if G.node_data is None else [G.node_data[number] for number in numbers.tolist()]
+    tree.add_nodes_from(nodes if data is None else zip(nodes, data, strict=True))
     tree.add_edges_from(_named(G, arcs, True, True))
     return tree

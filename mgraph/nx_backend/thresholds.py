@@ -97,4 +97,6 @@ MIN_ARCS: dict[str, tuple[int | None, int | None]] = {
     **_RANKS,
     **_CORES,
     **_BRIDGES,
+    # The tree may be another one.
+    "steiner_tree": (None, None),
 }

@@ -23,6 +23,7 @@ from mgraph.algorithms.variants import (
     PAGERANK,
     SPANNING_FOREST,
     SSSP,
+    STEINER_TREE,
     STRONG_COMPONENTS,
 )
 from mgraph.backends.base import LIMITS, Limits
@@ -67,12 +68,14 @@ CHECKED = "while components are validated"
 SPANNED = "while a forest is validated"
 SCORED = "while scores are found"
 COVERED = "while bridges are found"
+CONNECTED = "while terminals are connected"
 EXTRAS = {
     BLOCKS: "edge blocks, if a sweep is requested",
     WEIGHT_SORTED: "weight-sorted rows, if there is room for them",
     CHECKED: "validation, if it is requested",
     SCORED: "PageRank and HITS",
     COVERED: "bridges",
+    CONNECTED: "Steiner trees",
 }
 # The largest number of ranks that a plan considers.
 MAX_PLANNED = 1 << 16
@@ -284,6 +287,7 @@ def _parts_of_rows(sizes: GraphSizes, limits: Limits, peer_memory: bool) -> dict
         parts["while strong components run"] = select(STRONG_COMPONENTS, conditions).bytes(sizes)
     if not sizes.directed:
         parts[COVERED] = select(BRIDGES, conditions).bytes(sizes)
+        parts[CONNECTED] = select(STEINER_TREE, conditions).bytes(sizes)
     if weight and not sizes.directed:
         parts["while msf runs"] = select(SPANNING_FOREST, conditions).bytes(sizes)
         checking = forest_check_bytes(partition, sizes.num_vertices, sizes.edges, weight)

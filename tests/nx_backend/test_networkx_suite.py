@@ -15,6 +15,7 @@ from mgraph.nx_backend.interface import FUNCTIONS
 
 NETWORKX = pathlib.Path(nx.__file__).parent
 TESTED = (
+    "approximation/tests/test_steinertree.py",
     "centrality/tests/test_closeness_centrality.py",
     "centrality/tests/test_harmonic_centrality.py",
     "../generators/tests/test_ego.py",

@@ -17,6 +17,7 @@ from forest_checks import check as check_forest
 from hits_checks import OF_HUBS, check_hits
 from pagerank_checks import check_pagerank
 from side_checks import check_sides
+from steiner_checks import check_steiner_tree
 from traversal_checks import check_both_orders, check_traversal
 from user_graphs import GRAPHS, METHODS, SEARCHES, STARTABLE, graph_of
 
@@ -97,6 +98,13 @@ def test_pagerank_on_gpus_equals_the_oracle(cluster, case, order):
 @pytest.mark.parametrize("case", [case for case in STARTABLE if not case.directed], ids=lambda case: case.name)
 def test_bridges_on_gpus_equal_the_oracle(cluster, case, order):
     check_bridges(case, cluster, order)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("order", ["degree", "natural"])
+@pytest.mark.parametrize("case", [case for case in STARTABLE if not case.directed], ids=lambda case: case.name)
+def test_steiner_trees_on_gpus_equal_the_oracle(cluster, case, order):
+    check_steiner_tree(case, cluster, order)
 
 
 @pytest.mark.gpu

@@ -10,6 +10,7 @@ from forest_checks import check as check_forest
 from hits_checks import check_hits
 from pagerank_checks import check_pagerank
 from socket_cluster import SocketCluster
+from steiner_checks import check_steiner_tree
 from traversal_checks import check_traversal
 from user_graphs import GRAPHS, METHODS, SEARCHES, STARTABLE, graph_of
 from zoo import ZOO
@@ -56,8 +57,10 @@ def test_strong_components_over_sockets_equal_the_oracle(cluster, case):
 
 
 @pytest.mark.ci
-def test_bridges_over_sockets_equal_the_oracle(cluster):
-    check_bridges(next(case for case in STARTABLE if not case.directed), cluster, "degree")
+def test_bridges_and_steiner_trees_over_sockets_equal_the_oracles(cluster):
+    case = next(case for case in STARTABLE if not case.directed)
+    check_bridges(case, cluster, "degree")
+    check_steiner_tree(case, cluster, "degree")
 
 
 @pytest.mark.ci

@@ -46,7 +46,7 @@ NAMES_OF_COMMANDS = {
     f"mgraph {name}"
     for name in (
         *("bfs", "sssp", "path", "components", "strong-components", "core-numbers", "pagerank", "degrees", "diameter"),
-        *("closeness", "distances", "k-hop", "bipartite", "msf", "hits", "bridges"),
+        *("closeness", "distances", "k-hop", "bipartite", "msf", "hits", "bridges", "steiner-tree"),
         *("convert", "save", "generate", "info"),
     )
 }

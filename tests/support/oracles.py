@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import functools
 import heapq
+import itertools
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -332,6 +333,33 @@ def bridges(graph: Graph) -> list[tuple[int, int]]:
         return found
 
     return [edge for edge in edges if is_bridge(*edge)]
+
+
+def steiner_tree(graph: Graph, terminals: Sequence[int], predecessors: Sequence[int]) -> list[tuple[int, int, Any]]:
+    """Return the edges of a Steiner tree of the paths that predecessors give, sorted: Mehlhorn's, in a few loops."""
+    arcs = arcs_of(graph)
+    wide: Any = float if state_dtype(graph).kind == "f" else int
+    distances = sssp(graph, terminals)
+
+    def path(v: int) -> list[int]:
+        return [v] if v in terminals else [v, *path(int(predecessors[v]))]
+
+    reached = np.flatnonzero((distances >= 0) & (distances < np.inf)).tolist()
+    ends = {v: path(v)[-1] for v in reached}
+    crossing = sorted(
+        (wide(distances[u]) + wide(distances[v]) + wide(w), u, v)
+        for (u, v), w in arcs.items()
+        if u < v and u in ends and ends[u] != ends[v]
+    )
+    trees = {terminal: {terminal} for terminal in terminals}
+    edges = set()
+    for _, u, v in crossing:
+        if trees[ends[u]] is not trees[ends[v]]:
+            joined = trees[ends[u]] | trees[ends[v]]
+            trees.update(dict.fromkeys(joined, joined))
+            ways = itertools.chain(itertools.pairwise(path(u)), itertools.pairwise(path(v)), [(u, v)])
+            edges.update(tuple(sorted(edge)) for edge in ways)
+    return [(u, v, arcs[u, v]) for u, v in sorted(edges)]
 
 
 def core_numbers(graph: Graph) -> np.ndarray:
