@@ -1,13 +1,14 @@
 """Times of structure, beside NetworkX, SciPy, igraph and NetworKit, in one run on the CPU.
 
-Core numbers, bridges, the vertices within two hops of a hub, sides of a bipartite graph, and clusters by weights up to
-the median: those of a minimum spanning forest that is cut there. Linkage is single-linkage clustering of points in a
-plane from all their distances, which SciPy makes of the same distances: `linkage points:1000` after the graphs.
+Core numbers, bridges, the vertices within two hops of a hub, sides of a bipartite graph, clusters by weights up to the
+median (those of a minimum spanning forest that is cut there), and a Steiner tree of 16 vertices. Linkage is
+single-linkage clustering of points in a plane from all their distances, which SciPy makes of the same distances.
 
 A call begins with the library's own graph in memory and ends when all results are in Python, as arrays or as what the
-library returns in their place. Every result is compared with mgraph's validated one: a difference ends the run. Times
-are the least of some, in milliseconds; a dash is a library without the function. The tables are those of
-docs/core-numbers.md, docs/bridges.md, docs/neighborhoods.md, docs/bipartite.md and docs/spanning-forests.md.
+library returns in their place. Every result is compared with mgraph's validated one: a difference ends the run (of
+Steiner trees, weights that differ by a tenth: they are approximations). Times are the least of some, in milliseconds; a
+dash is a library without the function. The tables are those of docs/core-numbers.md, docs/bridges.md,
+docs/neighborhoods.md, docs/bipartite.md, docs/spanning-forests.md and docs/steiner-trees.md.
 
     pip install igraph networkit
     python bench/structure.py rmat:15 uniform:50000:16 grid:150x150
@@ -41,6 +42,7 @@ from mgraph.generate.spec import is_spec
 LIBRARIES = ("NetworkX", "SciPy", "igraph", "NetworKit")
 REPEATS = 3
 HOPS = 2
+NUM_TERMINALS = 16
 POINTS = "points:"
 Call = Callable[[], Any]
 
@@ -82,6 +84,16 @@ class Edges:
     @functools.cached_property
     def median(self) -> float:
         return float(np.median(self.weights))
+
+    @functools.cached_property
+    def connected(self) -> nx.Graph:
+        """The component of the hub: NetworkX's Steiner trees need a connected graph."""
+        return self.of_networkx.subgraph(nx.node_connected_component(self.of_networkx, self.hub)).copy()
+
+    @functools.cached_property
+    def terminals(self) -> list[int]:
+        vertices = sorted(self.connected)
+        return vertices[:: -(-len(vertices) // NUM_TERMINALS)]
 
     @property
     def _columns(self) -> tuple[np.ndarray, ...]:
@@ -178,6 +190,16 @@ def smallest(labels: np.ndarray) -> np.ndarray:
     return first[inverse]
 
 
+def steiner_tree(g: mg.Graph, edges: Edges) -> Any:
+    with mg.steiner_tree(g, edges.terminals) as found:
+        return found.total_weight
+
+
+def steiner_tree_of_others(edges: Edges) -> dict[str, Call]:
+    how = {"method": "mehlhorn", "backend": "networkx"}
+    return {"NetworkX": lambda: nx.approximation.steiner_tree(edges.connected, edges.terminals, **how).size("weight")}
+
+
 def linkage(g: mg.Graph, edges: Edges) -> Any:
     with mg.minimum_spanning_forest(g) as forest:
         return forest.linkage()[:, 2]
@@ -194,6 +216,7 @@ FUNCTIONS = {
     "k-hop": (k_hop, k_hop_of_others),
     "bipartite": (bipartite, bipartite_of_others),
     "cut": (cut, cut_of_others),
+    "steiner-tree": (steiner_tree, steiner_tree_of_others),
     "linkage": (linkage, linkage_of_others),
 }
 
@@ -215,7 +238,7 @@ def measured(name: str, function: str) -> dict[str, float]:
     for num_ranks in (1, 2):
         with mg.connect(num_ranks=num_ranks, backend="cpu") as cluster, built(name, cluster) as g:
             edges = Edges(g.num_vertices, *g.edges.to_numpy())
-            validate(g, function)
+            validate(g, edges, function)
             seconds, found = least(REPEATS, lambda g=g, edges=edges: ours(g, edges))
             times[f"{num_ranks} rank{'s' * (num_ranks > 1)}"] = 1e3 * seconds
             results.append(found)
@@ -228,15 +251,17 @@ def measured(name: str, function: str) -> dict[str, float]:
     return times
 
 
-def validate(g: mg.Graph, function: str) -> None:
+def validate(g: mg.Graph, edges: Edges, function: str) -> None:
     """Validate mgraph's result by rules."""
-    checked = {
+    checked: dict[str, Callable[[mg.Graph], Any]] = {
         "core-numbers": mg.core_numbers,
         "bridges": mg.bridges,
         "bipartite": mg.is_bipartite,
         "cut": mg.minimum_spanning_forest,
         "linkage": mg.minimum_spanning_forest,
     }
+    if function == "steiner-tree":
+        checked[function] = functools.partial(mg.steiner_tree, terminals=edges.terminals)
     if function in checked:
         with checked[function](g) as found:
             mg.validate(found)
@@ -246,6 +271,8 @@ def compare(what: str, function: str, found: Any, right: Any) -> None:
     """End the run if results differ."""
     if function == "linkage":
         are_equal = np.allclose(found, right, rtol=1e-12)
+    elif function == "steiner-tree":
+        are_equal = abs(found - right) <= 0.1 * right
     else:
         are_equal = found == right if isinstance(right, (set, bool)) else np.array_equal(found, right)
     if not are_equal:
