@@ -1,11 +1,12 @@
-"""Check BFS, SSSP and components by the rules of LDBC Graphalytics, on its data sets with reference output.
+"""Check BFS, SSSP, components and PageRank by the rules of LDBC Graphalytics, on its data sets with reference output.
 
     python bench/conformance/graphalytics.py data/example-directed data/example-undirected data/datagen-7_5-fb
 
-An argument is a path without ending: beside NAME.v, NAME.e and NAME.properties, which names the sources, are the
-reference outputs NAME-BFS, NAME-SSSP and NAME-WCC, all or some. The rules are those of the benchmark: levels are
-equal (the largest int64 where a vertex is not reached); distances differ by at most 0.01 % (infinity where it is not
-reached); and two vertices have one component exactly if they have one in the reference.
+An argument is a path without ending: beside NAME.v, NAME.e and NAME.properties, which has the sources, iterations and
+damping, are the reference outputs NAME-BFS, NAME-SSSP, NAME-WCC and NAME-PR, all or some. The rules are those of the
+benchmark: levels are equal (the largest int64 where a vertex is not reached); distances differ by at most 0.01 %
+(infinity where it is not reached), and so do scores; and two vertices have one component exactly if they have one in
+the reference.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def main(graphs: tuple[pathlib.Path, ...], ranks: int | None, backend: str) -> N
                     if not (reference := with_ending(path, f"-{kernel}")).exists():
                         click.echo(f"{path.name} {kernel}: no reference output {reference}")
                         continue
-                    differ = check(g, source_of(path, kernel), read_reference(reference, kernel))
+                    differ = check(g, parameters_of(path, kernel), read_reference(reference, kernel))
                     click.echo(f"{path.name} {kernel}: {len(differ)} of {g.num_vertices} vertices differ {differ[:3]}")
                     checked += 1
                     wrong += bool(len(differ))
@@ -51,16 +52,16 @@ def with_ending(path: pathlib.Path, ending: str) -> pathlib.Path:
     return path.with_name(path.name + ending)
 
 
-def source_of(path: pathlib.Path, kernel: str) -> int | None:
-    """Return the source that the properties give for a kernel."""
+def parameters_of(path: pathlib.Path, kernel: str) -> dict[str, str]:
+    """Return what the properties give for a kernel, by name."""
     text = with_ending(path, ".properties").read_text()
-    found = re.search(rf"^graph\..*\.{kernel.lower()}\.source-vertex\s*=\s*(\S+)", text, re.MULTILINE)
-    return int(found[1]) if found else None
+    found = re.findall(rf"^graph\..*\.{kernel.lower()}\.([\w-]+)\s*=\s*(\S+)", text, re.MULTILINE)
+    return dict(found)
 
 
 def read_reference(path: pathlib.Path, kernel: str) -> pd.Series:
     """Return the reference output by vertex."""
-    dtype = float if kernel == "SSSP" else np.int64
+    dtype = float if kernel in ("SSSP", "PR") else np.int64
     table = pd.read_csv(path, sep=" ", names=["vertex", "value"], dtype={"vertex": np.int64, "value": dtype})
     return table.set_index("vertex")["value"]
 
@@ -73,24 +74,24 @@ def compared(result: pd.DataFrame, column: str, reference: pd.Series) -> tuple[p
     return found, reference.loc[found.index]
 
 
-def bfs_differs(g: mg.Graph, source: int | None, reference: pd.Series) -> np.ndarray:
+def bfs_differs(g: mg.Graph, given: dict[str, str], reference: pd.Series) -> np.ndarray:
     """Return the vertices with another level."""
-    with mg.bfs(g, source) as result:
+    with mg.bfs(g, int(given["source-vertex"])) as result:
         found, expected = compared(result.to_pandas(), "distances", reference)
     found = found.astype(np.int64).where(found != -1, UNREACHED)
     return found.index[found != expected].to_numpy()
 
 
-def sssp_differs(g: mg.Graph, source: int | None, reference: pd.Series) -> np.ndarray:
+def sssp_differs(g: mg.Graph, given: dict[str, str], reference: pd.Series) -> np.ndarray:
     """Return the vertices with a distance beyond the tolerance."""
-    with mg.sssp(g, source) as result:
+    with mg.sssp(g, int(given["source-vertex"])) as result:
         found, expected = compared(result.to_pandas(), "distances", reference)
     # Equal infinities differ by no number.
     equal = (found == expected) | ((found - expected).abs() <= TOLERANCE * expected) & np.isfinite(expected)
     return found.index[~equal].to_numpy()
 
 
-def wcc_differs(g: mg.Graph, source: int | None, reference: pd.Series) -> np.ndarray:
+def wcc_differs(g: mg.Graph, given: dict[str, str], reference: pd.Series) -> np.ndarray:
     """Return the vertices of components that are split or joined."""
     with mg.connected_components(g) as result:
         found, expected = compared(result.to_pandas(), "labels", reference)
@@ -100,7 +101,15 @@ def wcc_differs(g: mg.Graph, source: int | None, reference: pd.Series) -> np.nda
     return found.index[(others > 1) | (ours > 1)].to_numpy()
 
 
-CHECKS = {"BFS": bfs_differs, "SSSP": sssp_differs, "WCC": wcc_differs}
+def pr_differs(g: mg.Graph, given: dict[str, str], reference: pd.Series) -> np.ndarray:
+    """Return the vertices with a score beyond the tolerance."""
+    how = {"tolerance": None, "max_iterations": int(given["num-iterations"]), "weighted": False}
+    with mg.pagerank(g, float(given["damping-factor"]), **how) as result:
+        found, expected = compared(result.to_pandas(), "scores", reference)
+    return found.index[(found - expected).abs() > TOLERANCE * expected].to_numpy()
+
+
+CHECKS = {"BFS": bfs_differs, "SSSP": sssp_differs, "WCC": wcc_differs, "PR": pr_differs}
 
 if __name__ == "__main__":
     main()

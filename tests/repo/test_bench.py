@@ -219,7 +219,8 @@ def test_rules_of_graphalytics_find_a_level_a_distance_and_components_that_diffe
     vertices = [1, 2, 3, 4, 5, 7]
 
     def differs(rule, *values):
-        return rule(g, 1, pd.Series(values, vertices)).tolist()
+        given = {"source-vertex": "1", "num-iterations": "1", "damping-factor": "0"}
+        return rule(g, given, pd.Series(values, vertices)).tolist()
 
     far = rules.UNREACHED
     assert differs(rules.bfs_differs, 0, 1, 2, far, far, far) == []
@@ -230,6 +231,77 @@ def test_rules_of_graphalytics_find_a_level_a_distance_and_components_that_diffe
     assert differs(rules.wcc_differs, 9, 9, 9, 4, 4, 1) == []
     assert differs(rules.wcc_differs, 9, 9, 9, 4, 4, 4) == [4, 5, 7]
     assert differs(rules.wcc_differs, 9, 8, 9, 4, 4, 1) == [1, 2, 3]
+    assert differs(rules.pr_differs, *[1 / 6] * 4, 1.00009 / 6, 1.0002 / 6) == [7]
+
+
+# The example graphs of the benchmark's specification, and its answers.
+EXAMPLES = {
+    "directed": (
+        "1 3 .5,1 5 .3,2 4 .1,2 5 .3,2 10 .12,3 1 .53,3 5 .62,3 8 .21,3 10 .52,5 3 .69,5 4 .53,5 8 .1,6 3 .23,6 4 .39,"
+        "7 4 .83,8 1 .39,9 4 .69",
+        {
+            "BFS": "0 - 1 2 1 - - 2 - 2",
+            "SSSP": "0 Infinity .5 .83 .3 Infinity Infinity .4 Infinity 1.02",
+            "WCC": "1 1 1 1 1 1 1 1 1 1",
+            "PR": ".1477629167 .0475337500 .1550469444 .1597573611 .1462400000 .0475337500 .0475337500 .1135740278 "
+            ".0475337500 .0874837500",
+        },
+    ),
+    "undirected": (
+        "2 3 .9,2 4 .69,3 4 .13,3 5 .5,3 8 .32,5 6 .63,5 8 .12,6 7 .53,6 8 .64,6 9 .23,6 10 .63,7 9 .36",
+        {
+            "BFS": "0 1 1 2 3 4 2 4 4",
+            "SSSP": "0 .82 .69 1.26 1.78 2.31 1.14 2.01 2.41",
+            "WCC": "2 2 2 2 2 2 2 2 2",
+            "PR": ".0908449074 .1424089506 .0908449074 .1249891975 .1686172840 .0974953704 .1249891975 .0974953704 "
+            ".0623148148",
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", EXAMPLES)
+def test_driver_and_rules_of_graphalytics_agree_with_its_examples(bench, kind, tmp_path):
+    rules = bench("conformance.graphalytics")
+    driver = bench("conformance.graphalytics_driver")
+    edges, answers = EXAMPLES[kind]
+    source = 1 if kind == "directed" else 2
+    vertices = [str(vertex) for vertex in range(source, 11)]
+    path = tmp_path / f"example-{kind}"
+    rules.with_ending(path, ".e").write_text(edges.replace(",", "\n") + "\n")
+    rules.with_ending(path, ".v").write_text("\n".join(vertices) + "\n")
+    given = f"bfs.source-vertex = {source}", f"sssp.source-vertex = {source}", "pr.num-iterations = 2"
+    given += "pr.damping-factor = 0.85", "edge-properties.names = weight"
+    given += (f"directed = {str(kind == 'directed').lower()}",)
+    rules.with_ending(path, ".properties").write_text("".join(f"graph.{path.name}.{line}\n" for line in given))
+
+    def run(command, **options):
+        words = [word for name, value in options.items() for word in (f"--{name.replace('_', '-')}", str(value))]
+        done = CliRunner().invoke(driver.main, [command, *words], catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+        return done.output
+
+    loaded = tmp_path / "loaded"
+    ends = {"input_vertex_path": f"{path}.v", "input_edge_path": f"{path}.e"}
+    run("load-graph", graph_name=kind, **ends, output_path=loaded, directed=kind == "directed", weighted=True)
+    for kernel, values in answers.items():
+        how = {"algorithm": kernel.lower(), "source_vertex": source, "max_iteration": 2, "damping_factor": 0.85}
+        shown = run("execute-job", job_id="j", **how, input_path=loaded, output_path=tmp_path / "out" / kernel)
+        assert re.findall(r"Processing (starts|ends) at: \d{13}", shown) == ["starts", "ends"]
+        right = [value.replace("-", str(rules.UNREACHED)) for value in values.split()]
+        lines = zip(vertices, right, strict=True)
+        rules.with_ending(path, f"-{kernel}").write_text("".join(f"{vertex} {value}\n" for vertex, value in lines))
+        written, reference = (
+            rules.read_reference(file, kernel) for file in (tmp_path / "out" / kernel, f"{path}-{kernel}")
+        )
+        np.testing.assert_allclose(written.sort_index(), reference, rtol=1e-9)
+        if kernel == "WCC":
+            assert written.nunique() == 1
+    run("unload-graph", graph_name=kind, output_path=loaded)
+    assert not loaded.exists()
+    done = CliRunner().invoke(rules.main, [str(path), "--backend", "cpu"])
+    assert done.exit_code == 0, done.output
+    assert re.findall(r" (\w+): 0 of", done.output) == [*answers]
 
 
 def test_every_shape_is_a_graph_of_the_size_asked_for(bench):
