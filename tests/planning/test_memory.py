@@ -25,6 +25,7 @@ from mgraph.api.hits import hits
 from mgraph.api.pagerank import pagerank
 from mgraph.api.spanning_forest import minimum_spanning_forest
 from mgraph.api.strong_components import strongly_connected_components
+from mgraph.api.subgraph import largest_component
 from mgraph.api.traversal import bfs, sssp
 from mgraph.backends.base import LIMITS
 from mgraph.backends.cpu import CpuBackend
@@ -43,6 +44,7 @@ from mgraph.partition import Partition
 from mgraph.planning.memory import plan_graph
 from mgraph.rank_jobs.bridges import compute_bridges
 from mgraph.rank_jobs.build import free_bytes
+from mgraph.rank_jobs.steiner_tree import compute_steiner_tree
 from mgraph.shard.batches import blocks_beside
 from mgraph.shard.edge_blocks import require_blocks
 from mgraph.validation import traversal as validation
@@ -236,12 +238,23 @@ def test_core_numbers_use_at_most_the_planned_memory(source, num_ranks):
     assert 0.4 * planned < taken < planned + (1 << 18)
 
 
+@pytest.mark.parametrize("part", ["while bridges are found", "while terminals are connected"])
 @pytest.mark.parametrize("num_ranks", [1, 3])
-def test_bridges_use_at_most_the_planned_memory(num_ranks):
+def test_loops_after_a_search_use_at_most_the_planned_memory(part, num_ranks):
     source = Grid(200, 100)
-    planned = plan_graph(source, num_ranks, "cpu", 1 << 30).parts["while bridges are found"]
-    with InProcessCluster(num_ranks) as cluster, Graph.from_source(source, cluster=cluster) as g, bfs(g, 0) as found:
-        how = (compute_bridges, g._key, found._stored.key, "bridges")
+    planned = plan_graph(source, num_ranks, "cpu", 1 << 30).parts[part]
+    is_tree = part == "while terminals are connected"
+    # For bridges one vertex of each component.
+    terminals = np.arange(0, 15_000 if is_tree else 1, 500)
+    with (
+        InProcessCluster(num_ranks) as cluster,
+        Graph.from_source(source, cluster=cluster) as g,
+        largest_component(g) as connected,
+        bfs(connected, connected.labels_of(terminals.tolist()).tolist()) as found,
+    ):
+        how = (compute_bridges, connected._key, found._stored.key, "edges")
+        if is_tree:
+            how = (compute_steiner_tree, *how[1:], terminals, False)
         cluster.run(*how)
         tracemalloc.start()
         cluster.run(*how)

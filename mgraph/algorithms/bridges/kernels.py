@@ -11,7 +11,8 @@ def cover_paths(lo, hi, near, far, levels, parents, tops):
     """Cover the path through the forest between both ends of every edge that is not in it.
 
     A vertex is the top of its path while the edge to its parent is not covered; else tops[v] is a vertex further up,
-    and all edges from v to there are covered. An edge is given in both directions; one of them counts.
+    and all edges from v to there are covered. An edge is given in both directions; one of them counts. Both ends
+    must be in one tree of the forest.
     """
     for i in range(lo, hi):
         u = near[i]
