@@ -366,13 +366,14 @@ def _require_same_rows(column: Column, mask: Column) -> None:
         raise UsageError(f"the columns {column.name} and {mask.name} are not about the same rows of one graph")
 
 
-def dask_array_of(column: Column) -> dask.array.Array:
-    """Return a Dask array with a copy of each rank's values."""
+def dask_array_of(column: Column, width: int | None = None) -> dask.array.Array:
+    """Return a Dask array with a copy of each rank's values; given a width, with rows of so many."""
     import dask.array
 
     job = copy_vertices if column._are_labels else copy_column
     lengths = column._stored.run(count_values)
     chunks = column._stored.cluster.run_and_store(job, column._stored.key, column.name)
-    return dask.array.concatenate(
-        [dask.array.from_delayed(chunk, (length,), column.dtype) for chunk, length in zip(chunks, lengths, strict=True)]
-    )
+    parts = [
+        dask.array.from_delayed(chunk, (length,), column.dtype) for chunk, length in zip(chunks, lengths, strict=True)
+    ]
+    return dask.array.concatenate(parts if width is None else [part.reshape(-1, width) for part in parts])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mgraph.api.columns import Column, values_between
+from mgraph.api.columns import Column, dask_array_of, values_between
 from mgraph.api.graph import Graph, Stored, as_vertices, require_graph
 from mgraph.api.labels import Vertices
 from mgraph.api.results import Costs, Result, costs_of_ranks
@@ -81,17 +81,8 @@ class DistanceMatrix(Result):
         return values_between(self.distances, first, first + self.shape[1])
 
     def to_dask_array(self) -> dask.array.Array:
-        """Return the matrix as a Dask array, one chunk of whole rows for each rank that has any.
-
-        Each chunk is a copy on the rank's worker. Compute the array with the client of the cluster: the default one,
-        or `g.cluster.client.compute(array)`.
-        """
-        import dask.array
-
-        width = self.shape[1]
-        parts = self.distances.to_dask_array().blocks
-        rows = [part.reshape(part.shape[0] // width, width) for part in parts if part.shape[0]]
-        return dask.array.concatenate(rows)
+        """Return the matrix as a Dask array, one chunk of whole rows for each rank, as `Column.to_dask_array` does."""
+        return dask_array_of(self.distances, self.shape[1])
 
     def _table(self) -> TableOnRanks:
         num_pairs = self.shape[0] * self.shape[1]

@@ -38,7 +38,8 @@ def _listed(named: tuple[str, ...], path: str | None) -> list[str]:
 
 def _find(g: Graph, options: Options, show: Show) -> DistanceMatrix:
     show(f"distances of {g!r}")
-    sources, targets = ([vertex_of(g.info.labels, text) for text in options[name]] for name in ("sources", "targets"))
+    sources: list[Any] = [vertex_of(g.info.labels, text) for text in options["sources"]]
+    targets: list[Any] = [vertex_of(g.info.labels, text) for text in options["targets"]]
     weighted = False if options["hops"] else None
     return distance_matrix(g, sources, targets or None, cutoff=_cutoff_of(options), weighted=weighted)
 

@@ -19,6 +19,7 @@ from mgraph.algorithms.variants import (
     BRIDGES,
     COMPONENTS,
     CORE_NUMBERS,
+    DISTANCE_MATRIX,
     HITS,
     PAGERANK,
     SPANNING_FOREST,
@@ -69,6 +70,7 @@ SPANNED = "while a forest is validated"
 SCORED = "while scores are found"
 COVERED = "while bridges are found"
 CONNECTED = "while terminals are connected"
+FROM_MANY = "while distances from many sources are found"
 EXTRAS = {
     BLOCKS: "edge blocks, if a sweep is requested",
     WEIGHT_SORTED: "weight-sorted rows, if there is room for them",
@@ -76,6 +78,7 @@ EXTRAS = {
     SCORED: "PageRank and HITS",
     COVERED: "bridges",
     CONNECTED: "Steiner trees",
+    FROM_MANY: "distances from many sources",
 }
 # The largest number of ranks that a plan considers.
 MAX_PLANNED = 1 << 16
@@ -282,6 +285,9 @@ def _parts_of_rows(sizes: GraphSizes, limits: Limits, peer_memory: bool) -> dict
     parts["while core numbers run"] = select(CORE_NUMBERS, conditions).bytes(sizes)
     parts["while components run"] = select(COMPONENTS, conditions).bytes(sizes)
     parts[SCORED] = max(select(scores, conditions).bytes(sizes) for scores in (PAGERANK, HITS))
+    # In addition to the matrix.
+    from_many = dataclasses.replace(conditions, by_hops=not sizes.weight)
+    parts[FROM_MANY] = select(DISTANCE_MATRIX, from_many).bytes(sizes)
     if sizes.directed:
         parts[CHECKED] = max(parts[CHECKED], 8 * sizes.users + strong_check_bytes(partition, sizes.num_vertices))
         parts["while strong components run"] = select(STRONG_COMPONENTS, conditions).bytes(sizes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import oracles
@@ -13,7 +14,6 @@ from zoo import GraphCase
 from mgraph.algorithms.common.traversal import Trace
 from mgraph.algorithms.distance_matrix.searches import Searches
 from mgraph.api.traversal import state_dtype
-from mgraph.backends.base import Backend
 from mgraph.types import LEVEL, unreached_of
 
 
@@ -25,12 +25,11 @@ def check_rows(
     *,
     weighted: bool = True,
     limit: float | int | None = None,
-    order: str = "degree",
-    backend: Backend | None = None,
+    **built: Any,
 ) -> list[dict]:
-    """Compare every row with the oracle's; return the supersteps."""
-    (shard,) = build_shards(case, 1, order, backend)
-    positions = oracles.positions(case, order)
+    """Compare every row with the oracle's; return the supersteps. `built` are order and backend of the shard."""
+    (shard,) = build_shards(case, 1, **built)
+    positions = oracles.positions(case, built.get("order", "degree"))
     have_arcs = positions < shard.partition.num_positions
     sources = [user for user in sources if have_arcs[user]]
     columns = np.flatnonzero(have_arcs) if targets is None else [user for user in targets if have_arcs[user]]

@@ -43,114 +43,129 @@ def bucket_of(key, inverse):
     return np.int64(min(np.float64(key) * inverse, LAST_BUCKET))
 
 
+@merged
+def insert(heads, nexts, entry, key, base, inverse, far, least):
+    """Insert an entry into near or far; return far, the least key in it, and whether the entry is in near."""
+    place = bucket_of(key, inverse) - base
+    is_near = place < SLOTS
+    if is_near:
+        nexts[entry] = heads[place]
+        heads[place] = entry
+    else:
+        nexts[entry] = far
+        far = entry
+        least = min(least, key)
+    return far, least, is_near
+
+
+@merged
+def take_entry(nexts, free, used):
+    """Return an entry that is not in use, with the list of free ones and the number of entries ever used."""
+    entry = free
+    if free == NONE:
+        entry = np.int64(used)
+        used += 1
+    else:
+        free = np.int64(nexts[entry])
+    return entry, free, used
+
+
+@inline
+def deal_far(dist, heads, keys, vertices, nexts, inverse, far, least, free):
+    """Begin near at the least key in far, and insert all entries of far anew.
+
+    Return the number of the first bucket, how many entries are in near, far, the least key in it, and the list of free
+    entries.
+    """
+    base = bucket_of(least, inverse)
+    num_near = 0
+    entry = far
+    far = np.int64(NONE)
+    least = top_of(dist)
+    while entry != NONE:
+        following = np.int64(nexts[entry])
+        key = keys[entry]
+        if key == dist[vertices[entry]]:
+            far, least, is_near = insert(heads, nexts, entry, key, base, inverse, far, least)
+            num_near += is_near
+        else:
+            nexts[entry] = free
+            free = entry
+        entry = following
+    return base, num_near, far, least, free
+
+
+@inline
+def count_settled(until, dist, inverse, bucket, num_settled):
+    """Return how many of the first vertices of `until` are nearer than a bucket: at least `num_settled`."""
+    while num_settled < len(until):
+        key = dist[until[num_settled]]
+        if key == top_of(dist) or bucket_of(key, inverse) >= bucket:
+            break
+        num_settled += 1
+    return num_settled
+
+
 @inline
 def settle_buckets(
     indptr, targets, weights, start, until, min_degree, inverse, limit, dist, heads, keys, vertices, nexts, found
 ):
     """Find the distances from `start`, at least those of `until` if there are any; return the number of vertices found.
 
-    `found` lists them. Vertices of less than `min_degree` arcs have none to be relaxed. Return GIVEN_UP if arcs are
-    scanned too often.
+    `found` lists them. Vertices of less than `min_degree` arcs have none to be relaxed.
     """
-    top = top_of(dist)
     heads[:] = NONE
-    base = np.int64(0)
-    slot = np.int64(0)
-    num_near = 1
-    far = np.int64(NONE)
-    least = top
-    free = np.int64(NONE)
-    used = 1
-    num_found = 1
-    num_settled = 0
-    scanned = np.int64(0)
     dist[start] = 0
     found[0] = start
     keys[0] = 0
     vertices[0] = start
     nexts[0] = NONE
     heads[0] = 0
+    base = slot = scanned = np.int64(0)
+    far = free = np.int64(NONE)
+    least = top_of(dist)
+    num_near = num_found = used = 1
+    num_settled = 0
     while num_near > 0 or far != NONE:
         if num_near == 0:
-            base = bucket_of(least, inverse)
-            slot = 0
-            entry = far
-            far = NONE
-            least = top
-            while entry != NONE:
-                following = np.int64(nexts[entry])
-                key = keys[entry]
-                if key != dist[vertices[entry]]:
-                    nexts[entry] = free
-                    free = entry
-                else:
-                    place = bucket_of(key, inverse) - base
-                    if place < SLOTS:
-                        nexts[entry] = heads[place]
-                        heads[place] = entry
-                        num_near += 1
-                    else:
-                        nexts[entry] = far
-                        far = entry
-                        least = min(least, key)
-                entry = following
+            base, num_near, far, least, free = deal_far(dist, heads, keys, vertices, nexts, inverse, far, least, free)
+            slot = np.int64(0)
             continue
         if heads[slot] == NONE:
             while heads[slot] == NONE:
                 slot += 1
-            # All buckets before this one are settled.
-            while num_settled < len(until):
-                key = dist[until[num_settled]]
-                if key == top or bucket_of(key, inverse) >= base + slot:
-                    break
-                num_settled += 1
+            num_settled = count_settled(until, dist, inverse, base + slot, num_settled)
             if 0 < num_settled == len(until):
                 break
         entry = np.int64(heads[slot])
         heads[slot] = nexts[entry]
         num_near -= 1
         d = keys[entry]
-        u = vertices[entry]
+        u = np.int64(vertices[entry])
         nexts[entry] = free
         free = entry
         if d != dist[u]:
             continue
-        begin = indptr[u]
-        end = indptr[np.int64(u) + 1]
-        scanned += end - begin
-        if scanned > MAX_RESCANS * len(targets):
+        scanned += indptr[u + 1] - indptr[u]
+        # A vertex relaxed needs an entry for each arc, at most.
+        if scanned > MAX_RESCANS * len(targets) or used + indptr[u + 1] - indptr[u] > len(keys):
             return GIVEN_UP
-        for i in range(begin, end):
+        for i in range(indptr[u], indptr[u + 1]):
             v = targets[i]
             through = dist.dtype.type(d + dist.dtype.type(weights[i]))
             before = dist[v]
             if through >= before or through > limit:
                 continue
             dist[v] = through
-            if before == top:
+            if before == top_of(dist):
                 found[num_found] = v
                 num_found += 1
-            if indptr[np.int64(v) + 1] - indptr[v] < min_degree:
-                continue
-            if free != NONE:
-                entry = free
-                free = np.int64(nexts[entry])
-            else:
-                if used == len(keys):
-                    return GIVEN_UP
-                entry = np.int64(used)
-                used += 1
-            keys[entry] = through
-            vertices[entry] = v
-            place = bucket_of(through, inverse) - base
-            if place < SLOTS:
-                nexts[entry] = heads[place]
-                heads[place] = entry
-                num_near += 1
-            else:
-                nexts[entry] = far
-                far = entry
-                least = min(least, through)
+            if indptr[np.int64(v) + 1] - indptr[v] >= min_degree:
+                entry, free, used = take_entry(nexts, free, used)
+                keys[entry] = through
+                vertices[entry] = v
+                far, least, is_near = insert(heads, nexts, entry, through, base, inverse, far, least)
+                num_near += is_near
     return num_found
 
 
