@@ -35,6 +35,9 @@ from mgraph.comm.base import Communicator
 from mgraph.shard.shard import Shard
 from mgraph.types import LEVEL, Array, signed
 
+# Planes that a search allocates at once: for levels below 16.
+FIRST_PLANES = 4
+
 
 @dataclass
 class WideLevels:
@@ -73,7 +76,8 @@ class WideSearch:
         self.seen = xp.zeros(WORDS * n, np.int64)
         self.front = xp.empty(WORDS * n, np.int64)
         self.frontier, self.open = (xp.empty(n, shard.partition.dtype) for _ in range(2))
-        self.planes = xp.empty(0, np.int64)
+        # Without values until a level begins a plane.
+        self.planes = xp.empty(FIRST_PLANES * WORDS * n if records_levels else 0, np.int64)
         words: dict[int, int] = {}
         mask = [0] * WORDS
         for root, position in enumerate(roots):
@@ -119,7 +123,8 @@ class WideSearch:
         recorded = self.level if self.records_levels else 0
         if recorded.bit_length() > self.num_planes:
             self.num_planes += 1
-            self.planes = xp.concatenate([self.planes, xp.zeros(WORDS * owned, np.int64)])
+            if self.num_planes * WORDS * owned > len(self.planes):
+                self.planes = xp.concatenate([self.planes, xp.empty_like(self.planes)])
         counters = xp.zeros(5, np.int64)
         settle_wide[self.backend](
             0, owned, shard.rows.indptr, shard.incoming.indptr, recorded, owned, self.incoming, self.seen, self.front,
@@ -144,7 +149,7 @@ def bfs_wide(
     search = WideSearch(shard, roots)
     while search.num_front and search.level != depth_limit:
         search.advance(trace)
-    return WideLevels(search.seen, search.planes, search.num_planes)
+    return WideLevels(search.seen, search.planes[: search.num_planes * len(search.seen)], search.num_planes)
 
 
 def wide_bytes(sizes: GraphSizes) -> int:

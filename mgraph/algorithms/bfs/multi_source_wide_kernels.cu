@@ -100,46 +100,62 @@ extern "C" __global__ void pull_wide_long(i64 lo, i64 hi, const vertex_t* rows, 
   }
 }
 
-// A thread has one word of a vertex; the four of a vertex are neighboring lanes.
+// A bit for each group of four lanes that has one in a mask.
+__device__ inline u32 quads_of(u32 mask) {
+  mask |= mask >> 1;
+  mask |= mask >> 2;
+  mask &= 0x11111111u;
+  mask = (mask | mask >> 3) & 0x03030303u;
+  mask = (mask | mask >> 6) & 0x000F000Fu;
+  return (mask | mask >> 12) & 0xFFu;
+}
+
+// A warp has 32 vertices, and 32 words at a time, each of them a lane's; then each lane lists a
+// vertex.
 extern "C" __global__ void settle_wide(i64 lo, i64 hi, const i64* indptr, const i64* in_indptr,
                                        i64 level, i64 num_owned, i64* incoming, i64* seen,
                                        i64* front, i64* planes, vertex_t* frontier, vertex_t* rows,
                                        i64* alive, i64* counters) {
   i64 leaving = 0, entering = 0, of_front = 0, w = lane_index() % WORDS;
-  u32 own = ((1u << WORDS) - 1) << (lane_index() - w);
-  i64 was_alive = load_relaxed(&alive[w]), total = (hi - lo) * WORDS;
-  for (i64 first = thread_index() - lane_index(); first < total; first += thread_count()) {
-    bool is_word = first + lane_index() < total;
-    i64 at = lo * WORDS + first + lane_index(), v = at / WORDS, before = 0, fresh = 0;
-    if (is_word) {
-      before = seen[at];
-      fresh = incoming[at] & ~before;
-      incoming[at] = 0;
-      front[at] = fresh;
-      if (fresh) {
-        seen[at] = before | fresh;
-        for (i64 k = 0; level >> k; k++)
-          if ((level >> k) & 1) planes[k * num_owned * WORDS + at] |= fresh;
+  i64 was_alive = load_relaxed(&alive[w]);
+  bool begins_plane = level && !(level & (level - 1));
+  for (i64 first = lo + 32 * warp_index(); first < hi; first += 32 * warp_count()) {
+    u32 fronts = 0, open = 0;
+    for (int part = 0; part < WORDS; part++) {
+      i64 at = first * WORDS + 32 * part + lane_index(), before = 0, fresh = 0;
+      bool is_word = at < hi * WORDS;
+      if (is_word) {
+        before = seen[at];
+        fresh = incoming[at] & ~before;
+        incoming[at] = 0;
+        front[at] = fresh;
+        if (fresh) seen[at] = before | fresh;
+        if (fresh || begins_plane)
+          for (i64 k = 0; level >> k; k++) {
+            i64* word = &planes[k * num_owned * WORDS + at];
+            if ((level >> k) & 1) *word = begins_plane ? fresh : *word | fresh;
+          }
       }
+      of_front |= fresh;
+      bool is_open = is_word && (was_alive & ~(before | fresh));
+      fronts |= quads_of(__ballot_sync(0xFFFFFFFFu, fresh != 0)) << (8 * part);
+      open |= quads_of(__ballot_sync(0xFFFFFFFFu, is_open)) << (8 * part);
     }
-    of_front |= fresh;
-    bool is_front = __ballot_sync(0xFFFFFFFFu, fresh != 0) & own;
-    bool is_open =
-        __ballot_sync(0xFFFFFFFFu, is_word && (was_alive & ~(before | fresh)) != 0) & own;
-    if (w != 0 || !is_word) continue;
-    if (is_front) {
+    i64 v = first + lane_index();
+    if ((fronts >> lane_index()) & 1) {
       frontier[reserve(&counters[0])] = (vertex_t)v;
       leaving += indptr[v + 1] - indptr[v];
     }
-    if (!is_open) continue;
-    i64 length = in_indptr[v + 1] - in_indptr[v];
-    entering += length;
-    if (length < BLOCK_ROW)
-      rows[reserve(&counters[2])] = (vertex_t)v;
-    else
-      rows[num_owned - 1 - reserve(&counters[3])] = (vertex_t)v;
+    if ((open >> lane_index()) & 1) {
+      i64 length = in_indptr[v + 1] - in_indptr[v];
+      entering += length;
+      if (length < BLOCK_ROW)
+        rows[reserve(&counters[2])] = (vertex_t)v;
+      else
+        rows[num_owned - 1 - reserve(&counters[3])] = (vertex_t)v;
+    }
+    __syncwarp();
   }
-  __syncwarp();
   for (int d = WORDS; d < 32; d <<= 1) of_front |= __shfl_xor_sync(0xFFFFFFFFu, of_front, d);
   if (lane_index() < WORDS && of_front) atomic_or(&alive[WORDS + w], of_front);
   warp_add(&counters[1], leaving);

@@ -54,16 +54,16 @@ def _gather(v, indptr, targets, front, seen, alive, incoming):
             incoming[v * WORDS + w] |= wanted & front[np.int64(targets[arc]) * WORDS + w]
 
 
-@kernel(lanes=4, vertex_t="frontier")
+@kernel(vertex_t="frontier")
 def settle_wide(
     lo, hi, indptr, in_indptr, level, num_owned, incoming, seen, front, planes, frontier, rows, alive, counters
 ):
     """Make the new bits the front and record their level; list the front, and the vertices that are open.
 
     A vertex is open if a root that was alive has not reached it. Those of short rows are listed from the beginning of
-    `rows`, those of long ones from its end. The second half of `alive` collects the roots of the new front.
-    `counters` are: vertices of the front, arcs that leave it, open vertices of short rows, of long rows, arcs into
-    open ones.
+    `rows`, those of long ones from its end. A plane is written whole at its first level, 1 << k. The second half of
+    `alive` collects the roots of the new front. `counters` are: vertices of the front, arcs that leave it, open
+    vertices of short rows, of long rows, arcs into open ones.
     """
     for v in range(lo, hi):
         is_front = False
@@ -77,11 +77,12 @@ def settle_wide(
             if new != 0:
                 is_front = True
                 atomic_or(alive, WORDS + w, new)
-                k = 0
-                while level >> k != 0:
-                    if (level >> k) & 1:
-                        planes[k * num_owned * WORDS + at] |= new
-                    k += 1
+            k = 0
+            while level >> k != 0:
+                if (level >> k) & 1:
+                    word = k * num_owned * WORDS + at
+                    planes[word] = new if level == 1 << k else planes[word] | new
+                k += 1
             if alive[w] & ~seen[at] != 0:
                 is_open = True
         if is_front:
