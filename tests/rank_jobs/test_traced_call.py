@@ -95,7 +95,7 @@ def test_call_on_a_cluster_of_four_processes_is_as_documented():
         check_in_order("four ranks, worker", rank.calls)
 
 
-@pytest.mark.parametrize(("search", "files", "frames"), [(mg.bfs, 15, 7), (mg.sssp, 16, 7)])
+@pytest.mark.parametrize(("search", "files", "frames"), [(mg.bfs, 15, 7), (mg.sssp, 15, 7)])
 def test_few_files_and_frames_are_between_a_call_and_its_launch(search, files, frames):
     trace = traced_on_one_emulated_gpu(search)
     launch = next(launch for launch in trace.launches if "algorithms/" in " ".join(launch.stack[-2:]))
