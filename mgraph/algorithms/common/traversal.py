@@ -45,7 +45,7 @@ class Trace:
 
     def __post_init__(self) -> None:
         self._bytes_before = self._bytes_stepped = self.comm.bytes_sent
-        self._stepped = CLOCK.now()
+        self._stepped = time.perf_counter() - CLOCK.seconds
         self._began: float | None = None
         self._ended: float | None = None
         self._noted: list[dict] = []
@@ -93,7 +93,7 @@ class Trace:
         **more
             Further numbers, of this rank.
         """
-        now = CLOCK.now()
+        now = time.perf_counter() - CLOCK.seconds
         sent = self.comm.bytes_sent
         if microseconds is None:
             microseconds = round(1e6 * (now - self._stepped), 1)
@@ -116,7 +116,7 @@ class Trace:
         """Record the supersteps of one launch; `records` formats them when they are read."""
         noted = self.supersteps
         # Supersteps after the launch count time and bytes from here.
-        self._stepped = CLOCK.now()
+        self._stepped = time.perf_counter() - CLOCK.seconds
         self._bytes_stepped = self.comm.bytes_sent
         self._unread = lambda: noted + records()
 
