@@ -40,11 +40,14 @@ extern "C" __global__ void push_wide(i64 lo, i64 hi, const vertex_t* frontier, c
                                      const vertex_t* targets, const i64* front, i64* incoming) {
   for (i64 k = lo + blockIdx.x; k < hi; k += gridDim.x) {
     i64 u = frontier[k], end = indptr[u + 1];
+    Words words;
+    for (int w = 0; w < WORDS; w++) words.of[w] = load_readonly(&front[u * WORDS + w]);
     for (i64 arc = indptr[u] + threadIdx.x; arc < end; arc += blockDim.x) {
       i64* into = &incoming[(i64)targets[arc] * WORDS];
       for (int w = 0; w < WORDS; w++) {
-        i64 word = load_readonly(&front[u * WORDS + w]);
-        if (word & ~load_relaxed(&into[w])) atomic_or(&into[w], word);
+        // Of a small front most words are 0: their targets' are not loaded.
+        i64 word = words.of[w];
+        if (word && word & ~load_relaxed(&into[w])) atomic_or(&into[w], word);
       }
     }
   }
