@@ -86,14 +86,6 @@ class Backend(ABC):
     phase: Phase | None = None  # what the rank is doing, or did last
     stopped: str | None = None
 
-    @property
-    def seen_phase(self) -> Phase | None:
-        """What the rank is seen doing: its phase, unless kernels are being compiled."""
-        # A client of a Dask cluster imports this module, and no Numba.
-        from mgraph.backends.compile_clock import CLOCK
-
-        return CLOCK.phase or self.phase
-
     @abstractmethod
     def enter_thread(self) -> None:
         """Prepare the calling thread to use this backend, which another thread made."""

@@ -52,3 +52,11 @@ class Phase:
         for item in items:
             yield item
             self.step()
+
+
+def seen_phase(phase: Phase | None) -> Phase | None:
+    """Return what a rank is seen doing: its phase, unless kernels are being compiled."""
+    # A client of a Dask cluster imports this module, and no Numba.
+    from mgraph.backends.compile_clock import CLOCK
+
+    return CLOCK.phase or phase

@@ -11,7 +11,7 @@ from typing import Any
 
 from mgraph.backends.base import Backend
 from mgraph.backends.create import make_backend
-from mgraph.backends.progress import Phase
+from mgraph.backends.progress import Phase, seen_phase
 from mgraph.cluster.base import (
     Cluster,
     Hold,
@@ -136,7 +136,7 @@ class InProcessCluster(Cluster):
         earlier = backend.phase
 
         def watched() -> Phase | None:
-            phase = backend.seen_phase
+            phase = seen_phase(backend.phase)
             return None if phase is earlier else phase
 
         return watched

@@ -17,7 +17,7 @@ from distributed.client import ClosedClientError
 from tornado.ioloop import PeriodicCallback
 
 from mgraph.backends.base import Backend
-from mgraph.backends.progress import Phase
+from mgraph.backends.progress import Phase, seen_phase
 from mgraph.cluster.messages import Ticket
 
 # The time between two questions, at least.
@@ -83,7 +83,7 @@ class SeenCall:
 
 def _phase_of(running: _Running) -> Phase | None:
     """Return the phase of a call, None before its first one."""
-    phase = running.backend.seen_phase
+    phase = seen_phase(running.backend.phase)
     return None if phase is running.before else phase
 
 
