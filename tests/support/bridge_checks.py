@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import oracles
 from user_graphs import graph_of
@@ -14,9 +16,14 @@ def check_bridges(case, cluster, order):
     """Compare bridges with the oracle's, and validate them."""
     with graph_of(case, cluster, order) as g, mg.bridges(g) as found:
         ends = [column.to_numpy().tolist() for column in found]
-        assert list(zip(*ends, strict=True)) == oracles.bridges(case)
+        assert list(zip(*ends, strict=True)) == _right(case)
         assert found.num_edges == len(ends[0]) and bool(found) == bool(ends[0])
         mg.validate(found)
+
+
+@functools.lru_cache(maxsize=8)
+def _right(case):
+    return oracles.bridges(case)
 
 
 def breadth_first_forest(case):

@@ -317,22 +317,37 @@ def _total(weights: list[float]) -> float:
 
 
 def bridges(graph: Graph) -> list[tuple[int, int]]:
-    """Return the edges without which their ends are not connected, each smaller end first, sorted."""
-    edges = sorted((u, v) for u, v in arcs_of(graph, weighted=False) if u < v)
+    """Return the edges without which their ends are not connected, each smaller end first, sorted.
+
+    They are edges of any forest: it is enough to leave out each of one.
+    """
     neighbours: list[list[int]] = [[] for _ in range(graph.num_vertices)]
-    for u, v in edges:
+    for u, v in arcs_of(graph, weighted=False):
         neighbours[u].append(v)
-        neighbours[v].append(u)
+    forest = []
+    seen: set[int] = set()
+    for root in range(graph.num_vertices):
+        queue = deque([root] if root not in seen else [])
+        seen.add(root)
+        while queue:
+            u = queue.popleft()
+            found = [v for v in neighbours[u] if v not in seen]
+            seen.update(found)
+            queue.extend(found)
+            forest += [(min(u, v), max(u, v)) for v in found]
+    return sorted(edge for edge in forest if not _are_connected(*edge, neighbours))
 
-    def is_bridge(u: int, v: int) -> bool:
-        neighbours[u].remove(v)
-        neighbours[v].remove(u)
-        found = v not in _reached(u, neighbours)
-        neighbours[u].append(v)
-        neighbours[v].append(u)
-        return found
 
-    return [edge for edge in edges if is_bridge(*edge)]
+def _are_connected(start: int, end: int, neighbours: list[list[int]]) -> bool:
+    """Return whether there is a way between two neighbors that is not the edge between them."""
+    reached = {start}
+    queue = deque([start])
+    while queue and end not in reached:
+        u = queue.popleft()
+        found = [v for v in neighbours[u] if v not in reached and (u, v) != (start, end)]
+        reached.update(found)
+        queue.extend(found)
+    return end in reached
 
 
 def steiner_tree(graph: Graph, terminals: Sequence[int], predecessors: Sequence[int]) -> list[tuple[int, int, Any]]:
