@@ -13,7 +13,9 @@ from numba.core.extending import intrinsic
 # Its type says nothing of the function that it makes, which loses its first parameter.
 _intrinsic: Callable[[Callable], Any] = intrinsic
 # LLVM's arguments: a read, of entries that are read again soon, in the cache of data.
-READ, KEPT, DATA = 0, 3, 1
+READ = 0
+KEPT = 3
+DATA = 1
 
 
 @_intrinsic

@@ -16,14 +16,13 @@ from __future__ import annotations
 import numpy as np
 
 from mgraph.algorithms.sssp.hybrid_kernels import (
-    AS_FAR,
     MAX_SCANNED,
     MAX_SIZE,
     MIN_DEGREE,
-    NUM_COUNTERS,
+    NUM_SEARCH_WORDS,
     settle_nearest,
 )
-from mgraph.algorithms.sssp.radix_queue import COUNTS, NUM_BUCKETS, begin_queue
+from mgraph.algorithms.sssp.radix_queue import begin_queue
 from mgraph.backends.kernel import inline, merged
 from mgraph.backends.numba_helpers import top_of
 
@@ -174,21 +173,19 @@ def settle_by_queue(indptr, targets, weights, start, until, min_degree, limit, d
     """Find the distances from `start` by Dijkstra's algorithm; the arrays from `keys` on have a queue's length."""
     far_keys = np.empty_like(keys)
     far_vertices = np.empty_like(vertices)
-    state = np.empty(COUNTS + NUM_BUCKETS, np.int64)
+    state = np.empty(NUM_SEARCH_WORDS, np.int64)
     parents = np.empty(len(dist), vertices.dtype)
-    counts = np.zeros(NUM_COUNTERS, np.int64)
-    counts[MAX_SIZE] = len(keys)
-    counts[MIN_DEGREE] = min_degree
-    counts[MAX_SCANNED] = np.iinfo(np.int64).max
-    counts[AS_FAR] = 0
     dist[:] = top_of(dist)
     dist[start] = 0
     waiting = np.empty(1, vertices.dtype)
     waiting[0] = start
     begin_queue(far_keys, far_vertices, nexts, state, waiting, dist)
+    state[MAX_SIZE] = len(keys)
+    state[MIN_DEGREE] = min_degree
+    state[MAX_SCANNED] = np.iinfo(np.int64).max
     settle_nearest(
         keys, vertices, far_keys, far_vertices, nexts, state, indptr, targets, weights, limit, until, dist, parents,
-        parents[:0], counts,
+        parents[:0],
     )  # fmt: skip
 
 

@@ -27,8 +27,9 @@ from mgraph.algorithms.sssp.hybrid_kernels import (
     MAX_SCANNED,
     MAX_SIZE,
     MIN_DEGREE,
-    NUM_COUNTERS,
+    NUM_SEARCH_WORDS,
     SCANNED,
+    SIZE,
     begin_search,
     settle_nearest,
 )
@@ -135,35 +136,33 @@ class _SerialSearch:
         assert isinstance(backend, CpuBackend), "the variant applies to no other"
         self.dist = backend.empty(n, dtype)
         self.parents = backend.empty(n, vertex)
-        self.queue = make_queue(queue_capacity(n), dtype, vertex, backend.empty)
+        self.queue = make_queue(queue_capacity(n), dtype, vertex, backend.empty, NUM_SEARCH_WORDS)
         self.starts = starts = own_states(shard.partition, comm.rank, sources)
         self.num_reached = len(starts)
         # What is reached first, if it is few.
         self.listed = backend.empty(len(starts) + n // SMALL_SHARE, vertex)
         self.reached_arcs = begin_search(starts, shard.rows.indptr, self.dist, self.parents, self.listed)
         self.settled_arcs = 0
-        self.counters = np.zeros(NUM_COUNTERS, np.int64)
 
     def settle(self, waiting: Array, trace: Trace) -> bool:
         """Settle the nearest vertices by one core; return whether so many wait that all cores are faster."""
         shard = self.shard
         rows = shard.rows
-        counters = self.counters
+        state = self.queue.state
         begin_queue(*self.queue[2:], waiting, self.dist)
         listed = self.listed[self.num_reached :]
-        counters[: AS_FAR + 1] = 0
-        counters[MAX_SIZE] = self.max_waiting
-        counters[MIN_DEGREE] = 1 if shard.info.directed else 2
-        counters[MAX_SCANNED] = -1
-        while counters[SCANNED] > counters[MAX_SCANNED]:
+        state[MAX_SIZE] = self.max_waiting
+        state[MIN_DEGREE] = 1 if shard.info.directed else 2
+        state[MAX_SCANNED] = -1
+        while state[SCANNED] > state[MAX_SCANNED]:
             if shard.backend.stopped is not None:
                 raise CommAborted(shard.backend.stopped)
-            counters[MAX_SCANNED] = counters[SCANNED] + STEP_ARCS
+            state[MAX_SCANNED] = state[SCANNED] + STEP_ARCS
             settle_nearest(
                 *self.queue, rows.indptr, rows.targets, rows.weights, self.cutoff, self.targets, self.dist,
-                self.parents, listed, counters,
+                self.parents, listed,
             )  # fmt: skip
-        self.size, found, found_arcs, scanned, self.num_as_far = counters[: AS_FAR + 1].tolist()
+        self.size, found, found_arcs, scanned, self.num_as_far = state[SIZE : AS_FAR + 1].tolist()
         self.num_reached += found
         self.reached_arcs += found_arcs
         self.settled_arcs += scanned

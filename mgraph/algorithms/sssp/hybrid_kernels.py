@@ -13,6 +13,7 @@ from mgraph.algorithms.sssp.radix_queue import (
     LIMIT,
     MANY,
     NEAR,
+    NUM_WORDS,
     drop_lowered,
     insert_far,
     pop,
@@ -27,8 +28,9 @@ from mgraph.backends.numba_helpers import top_of, weight_sort_key
 # Counters of `settle_nearest`: entries of the queue; vertices found, and their arcs; arcs scanned; how often a vertex
 # was lowered over an arc that leads no farther, so that its predecessor is not known. What it is given: how many may
 # wait, the arcs of a vertex that it scans, at least, and how many it may have scanned before it pauses.
-SIZE, FOUND, FOUND_ARCS, SCANNED, AS_FAR, MAX_SIZE, MIN_DEGREE, MAX_SCANNED = range(8)
-NUM_COUNTERS = 8
+# They are words of the queue's state, after its own.
+SIZE, FOUND, FOUND_ARCS, SCANNED, AS_FAR, MAX_SIZE, MIN_DEGREE, MAX_SCANNED = range(NUM_WORDS, NUM_WORDS + 8)
+NUM_SEARCH_WORDS = NUM_WORDS + 8
 
 
 @inline
@@ -48,21 +50,19 @@ def begin_search(starts, indptr, dist, parents, listed):
 
 @inline
 def settle_nearest(
-    keys, vertices, far_keys, far_vertices, nexts, state, indptr, targets, weights, cutoff, until, dist, parents,
-    listed, counts,
+    keys, vertices, far_keys, far_vertices, nexts, state, indptr, targets, weights, cutoff, until, dist, parents, listed
 ):  # fmt: skip
     """Settle the nearest vertex of the queue until none waits, more than MAX_SIZE wait, or `until` are settled.
 
-    After MAX_SCANNED arcs it pauses, and goes on at its next call. Vertices of less than MIN_DEGREE arcs are not
-    inserted: theirs lead nowhere, or back. The predecessor is the first by position of those nearer vertices that
-    explain a distance; none if it is over an arc that leads no farther. What is found is listed while there is room.
+    After MAX_SCANNED arcs it pauses. Vertices of less than MIN_DEGREE arcs lead nowhere, or back, and are not inserted.
+    The predecessor is the first nearer vertex, by position, that explains a distance; none over an arc that leads no
+    farther. What is found is listed while there is room.
     """
-    top = top_of(dist)
     num_settled = 0
-    while counts[SCANNED] <= counts[MAX_SCANNED]:
+    while state[SCANNED] <= state[MAX_SCANNED]:
         if state[NEAR] == 0:
             refill(keys, vertices, far_keys, far_vertices, nexts, state, dist)
-        if state[NEAR] == 0 or state[NEAR] + state[FAR] > counts[MAX_SIZE]:
+        if state[NEAR] == 0 or state[NEAR] + state[FAR] > state[MAX_SIZE]:
             break
         d = keys[0]
         u = vertices[0]
@@ -77,27 +77,26 @@ def settle_nearest(
             continue
         begin = indptr[u]
         end = indptr[np.int64(u) + 1]
-        counts[SCANNED] += end - begin
+        state[SCANNED] += end - begin
         for i in range(begin, end):
             v = targets[i]
             through = dist.dtype.type(d + dist.dtype.type(weights[i]))
             before = dist[v]
-            if through > before or through > cutoff or through == top:
+            if through > before or through > cutoff or through == top_of(dist):
                 continue
             if through == before:
-                if d < through and u < parents[v]:
-                    parents[v] = u
+                parents[v] = min(u, parents[v]) if d < through else parents[v]
                 continue
             dist[v] = through
             parents[v] = u if d < through else np.iinfo(parents.dtype).max
-            counts[AS_FAR] += d == through
+            state[AS_FAR] += d == through
             degree = indptr[np.int64(v) + 1] - indptr[v]
-            if before == top:
-                if counts[FOUND] < len(listed):
-                    listed[counts[FOUND]] = v
-                counts[FOUND] += 1
-                counts[FOUND_ARCS] += degree
-            if degree >= counts[MIN_DEGREE]:
+            if before == top_of(dist):
+                if state[FOUND] < len(listed):
+                    listed[state[FOUND]] = v
+                state[FOUND] += 1
+                state[FOUND_ARCS] += degree
+            if degree >= state[MIN_DEGREE]:
                 if state[NEAR] + state[FAR] == len(keys):
                     drop_lowered(keys, vertices, far_keys, far_vertices, nexts, state, dist)
                 bits = weight_sort_key(through)
@@ -109,4 +108,4 @@ def settle_nearest(
                     insert_far(far_keys, far_vertices, nexts, state, through, v)
                 if state[NEAR] > MANY and state[LIMIT] > state[BASE] + 1:
                     spill(keys, vertices, far_keys, far_vertices, nexts, state)
-    counts[SIZE] = state[NEAR] + state[FAR]
+    state[SIZE] = state[NEAR] + state[FAR]

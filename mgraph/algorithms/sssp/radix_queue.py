@@ -33,6 +33,8 @@ from mgraph.backends.numba_helpers import weight_sort_key
 NEAR, FAR, FREE, USED, BASE, LIMIT, HEADS = range(7)
 NUM_BUCKETS = 65
 COUNTS = HEADS + NUM_BUCKETS
+# Further words are those of a search.
+NUM_WORDS = COUNTS + NUM_BUCKETS
 NONE = -1
 # Few entries: a heap of as many takes no longer than their buckets would.
 FEW = 16
@@ -55,7 +57,11 @@ class RadixQueue(NamedTuple):
 
 
 def make_queue(
-    capacity: int, dtype: np.dtype, vertex: np.dtype, empty: Callable[[int, np.dtype], np.ndarray] = np.empty
+    capacity: int,
+    dtype: np.dtype,
+    vertex: np.dtype,
+    empty: Callable[[int, np.dtype], np.ndarray] = np.empty,
+    num_words: int = NUM_WORDS,
 ) -> RadixQueue:
     """Return a queue for `begin_queue`; near and far have at most `capacity` entries in all."""
     return RadixQueue(
@@ -64,7 +70,7 @@ def make_queue(
         empty(capacity, dtype),
         empty(capacity, vertex),
         empty(capacity, np.dtype(np.int32 if capacity < 2**31 else np.int64)),
-        np.empty(COUNTS + NUM_BUCKETS, np.int64),
+        np.empty(num_words, np.int64),
     )
 
 
