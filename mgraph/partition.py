@@ -91,7 +91,9 @@ class Partition:
 def own_states(partition: Partition, rank: int, positions: Iterable[int]) -> np.ndarray:
     """Return the state indices of those positions that a rank owns, each once and in order."""
     if partition.num_ranks == 1:
-        return np.array(sorted(set(positions)), partition.dtype)
+        return np.array(
+            sorted({position for position in positions if 0 <= position < partition.num_positions}), partition.dtype
+        )
     base = rank * partition.stride
     own = range(base, base + partition.num_owned(rank))
     states = sorted({int(partition.state(position)) for position in positions})

@@ -31,6 +31,9 @@ def validate_tree(
     `columns` are sources, targets and weights of this rank's part of the edges.
     """
     sources, targets, weights = (np.concatenate(comm.alltoallv([column] * comm.size)) for column in columns)
+    # In one order for any number of ranks, so that they find the same violations.
+    order = np.lexsort((targets, sources))
+    sources, targets, weights = sources[order], targets[order], weights[order]
     n = shard.info.num_vertices
     is_edge = (sources >= 0) & (sources < targets) & (targets < n)
     if not is_edge.all():

@@ -182,42 +182,16 @@ def test_repr_names_ranks_backend_and_launcher(cluster):
 # In this process.
 
 
-@pytest.mark.parametrize("num_ranks", [1, 3])
-def test_each_rank_runs_in_one_thread_that_is_not_the_callers(num_ranks):
-    with InProcessCluster(num_ranks) as cluster:
+def test_one_rank_runs_in_the_threads_of_its_callers_and_each_of_several_in_its_own():
+    with InProcessCluster(1) as cluster:
+        assert cluster.run(programs.where)[0][:2] == (os.getpid(), threading.get_ident())
+    with InProcessCluster(3) as cluster:
         places = [place[:2] for place in cluster.run(programs.where)]
         assert {pid for pid, _ in places} == {os.getpid()}
         threads = {ident for _, ident in places}
-        assert len(threads) == num_ranks
+        assert len(threads) == 3
         assert threading.get_ident() not in threads
         assert [place[:2] for place in cluster.run(programs.where)] == places
-
-
-def test_idle_cpu_rank_is_read_in_the_callers_thread_and_a_busy_one_in_its_own(tmp_path):
-    log = tmp_path / "log"
-    with InProcessCluster(1) as cluster:
-        (_, own, *_) = cluster.run(programs.where)[0]
-        wait_until(lambda: cluster._threads.running is None)
-        assert cluster.read(programs.where)[0][1] == threading.get_ident()
-        job = threading.Thread(target=cluster.run, args=(programs.linger, str(log), "job", 0.3))
-        job.start()
-        wait_until(lambda: list(tmp_path.iterdir()))
-        assert cluster.read(programs.where)[0][1] == own
-        job.join(30)
-
-
-def test_read_that_is_stopped_with_another_call_is_repeated():
-    threads = []
-
-    def stopped_once(rank):
-        threads.append(threading.get_ident())
-        if len(threads) == 1:
-            raise CommAborted("another call was interrupted")
-        return 5
-
-    with InProcessCluster(1) as cluster:
-        assert cluster.read(stopped_once) == [5]
-    assert threads[0] == threading.get_ident() != threads[1]
 
 
 def test_ranks_share_the_cores():

@@ -267,7 +267,7 @@ def test_file_that_has_shrunk_is_refused(write):
         ("0 1 2\n", 1, "no weight in column 1"),
         ("0 1 2\n", "²", "has no column '²'"),
         ("0 1 2\n", "9" * 5000, "has no column '999"),
-        ("0 1 2\n", 2.5, "weight 2.5 is not an integer"),
+        ("0 1 2\n", 2.5, "weight 2.5 is neither the name nor the number of a column"),
     ],
 )
 def test_wrong_weight_column_is_refused(write, content, weight, message):
