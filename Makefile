@@ -31,8 +31,9 @@ test:  ## the quick tests, some minutes
 test-ci:  ## all tests of CI, a quarter of an hour
 	$(PYTHON) -m pytest --tier ci
 
+# The folder is named: pytest takes a log that exists for a folder of tests, and would not read their options.
 test-all:  ## hours of random graphs, interleavings and faults; recorded in bench/results
-	$(PYTHON) -m pytest --tier all -o timeout=7200 -o faulthandler_timeout=7300 \
+	$(PYTHON) -m pytest tests --tier all -o timeout=7200 -o faulthandler_timeout=7300 \
 		--require slurm --require sshd --run-log bench/results/suite.jsonl --fault-log bench/results/faults.jsonl
 
 SOAK ?= --minutes 10
