@@ -60,7 +60,7 @@ def campaign(request, run, record_property):
     return run_campaign
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3, pytest.param(GPU, marks=pytest.mark.ci)])
+@pytest.mark.parametrize("ranks", [1, *(pytest.param(ranks, marks=pytest.mark.ci) for ranks in (2, 3, GPU))])
 def test_interrupted_calls_in_process(run, campaign, ranks, count):
     # On one rank a larger graph, so that its kernels run in several threads; small ones for the emulator.
     scale = {1: SCALE + 4, GPU: SMALL_SCALE}.get(ranks, SCALE)

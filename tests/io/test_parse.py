@@ -42,6 +42,7 @@ unsigned = st.one_of(st.integers(0, 99), st.integers(0, 2**64 - 1))
 rows = st.one_of(st.lists(st.tuples(ids, ids, weights), max_size=40) for ids in (signed, unsigned))
 
 
+@pytest.mark.ci
 @tiers.examples(300)
 @given(
     rows,

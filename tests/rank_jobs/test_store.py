@@ -26,6 +26,7 @@ from mgraph.store import files
 CASE = ZOO["grid"]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("order", ["degree", "natural"])
 def test_algorithms_run_on_a_loaded_graph_as_on_a_built_one(tmp_path, order, directed):

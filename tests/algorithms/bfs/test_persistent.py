@@ -211,6 +211,7 @@ def test_levels_beyond_the_trace_are_added_to_its_last_record(monkeypatch):
         assert sum(step[name] for step in short) == sum(step[name] for step in whole)
 
 
+@pytest.mark.ci
 def test_wide_state_indices(monkeypatch):
     from mgraph.partition import Partition
 
