@@ -1,9 +1,8 @@
-"""Copy arrays between a GPU and the host through pinned memory.
+"""Copy arrays between a GPU and the host through pinned memory, in blocks of one size.
 
 CuPy's pool of pinned memory keeps blocks of every size that was ever asked for. A copy to memory that is not pinned is
 made by one thread, which also takes the page faults of a new array. An upload of several blocks waits for the kernels
-of other threads at each of them: CUDA's own copy, from memory that is not pinned, is faster there. Downloads of some
-MiB end in pinned memory, which is used again when the arrays are gone.
+of other threads at each of them: CUDA's own copy, from memory that is not pinned, is faster there.
 """
 
 from __future__ import annotations
@@ -20,14 +19,6 @@ BLOCK_BYTES = 1 << 22
 MIN_UPLOAD_BYTES = 1 << 20
 MIN_DOWNLOAD_BYTES = 1 << 24
 DOWNLOAD_THREADS = 8
-# Of pinned memory, for downloads that are smaller: it cannot be paged out, and takes long to get.
-MAX_PINNED_BYTES = 1 << 27
-
-
-def pinned(num_bytes: int) -> np.ndarray:
-    """Return a new block of pinned memory; CuPy's pool would never free it."""
-    memory = cupy.cuda.PinnedMemoryPointer(cupy.cuda.PinnedMemory(num_bytes), 0)
-    return np.frombuffer(memory, np.uint8, num_bytes)
 
 
 class _Block:

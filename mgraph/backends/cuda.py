@@ -20,15 +20,7 @@ from cupy.cuda import alloc, driver, get_current_stream, runtime
 from mgraph.backends import cuda_ipc
 from mgraph.backends.base import LIMITS, Allocated, Bound, PersistentBackend
 from mgraph.backends.compile_clock import CLOCK, say_once
-from mgraph.backends.copies import (
-    BLOCK_BYTES,
-    MAX_PINNED_BYTES,
-    MIN_DOWNLOAD_BYTES,
-    MIN_UPLOAD_BYTES,
-    download,
-    pinned,
-    upload,
-)
+from mgraph.backends.copies import BLOCK_BYTES, MIN_DOWNLOAD_BYTES, MIN_UPLOAD_BYTES, download, upload
 from mgraph.backends.cuda_source import OPTIONS, module_text
 from mgraph.backends.recycled import RecycledMemory
 
@@ -213,7 +205,7 @@ class CudaBackend(PersistentBackend):
         self._host_words = _pinned(1, np.int64)
         self._parameters = _ThreadParameters()
         self._mark = _Mark()
-        self._downloads = RecycledMemory(pinned, MAX_PINNED_BYTES)
+        self._downloads = RecycledMemory()
 
     def enter_thread(self) -> None:
         # The current device is per thread, device 0 at first.
@@ -287,6 +279,7 @@ class CudaBackend(PersistentBackend):
             return cupy.asnumpy(array)
         if array.nbytes >= MIN_DOWNLOAD_BYTES:
             return download(array)
+        # Not pinned: to allocate or free such memory may wait for kernels, which may wait for this rank.
         block = self._downloads.empty(array.size, array.dtype)
         return array.get(out=block if array.ndim == 1 else block.reshape(array.shape))
 

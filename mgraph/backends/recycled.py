@@ -6,10 +6,7 @@ took 1.2 ms with fresh pages, and 0.25 ms without (2 cores of an EPYC).
 
 from __future__ import annotations
 
-import math
-import threading
 from collections import defaultdict
-from collections.abc import Callable
 
 import numpy as np
 
@@ -19,21 +16,10 @@ MIN_BYTES = 1 << 16
 MAX_BYTES = 1 << 26
 
 
-def pageable(num_bytes: int) -> np.ndarray:
-    """Return a new block of memory as the C library gives it."""
-    return np.empty(num_bytes, np.uint8)
-
-
 class RecycledMemory:
-    """Blocks of memory that no array uses any more, by their size; calls of several threads are safe.
+    """Blocks of memory that no array uses any more, by their size; calls of several threads are safe."""
 
-    `allocate` returns a new block; beyond `max_bytes` of blocks, used or not, arrays are in memory of their own.
-    """
-
-    def __init__(self, allocate: Callable[[int], np.ndarray] = pageable, max_bytes: float = math.inf) -> None:
-        self._allocate = allocate
-        self._left = max_bytes
-        self._count_left = threading.Lock()
+    def __init__(self) -> None:
         self._unused: defaultdict[int, list[np.ndarray]] = defaultdict(list)
 
     def empty(self, count: int, dtype: np.dtype) -> np.ndarray:
@@ -45,9 +31,7 @@ class RecycledMemory:
         try:
             block = self._unused[num_bytes].pop()
         except IndexError:
-            if not self._take(num_bytes):
-                return np.empty(count, dtype)
-            block = self._allocate(num_bytes)
+            block = np.empty(num_bytes, np.uint8)
         return np.asarray(_InUse(block, dtype, self))
 
     def keep(self, block: np.ndarray) -> None:
@@ -57,30 +41,10 @@ class RecycledMemory:
             num_bytes += size * len(blocks)
         if num_bytes <= MAX_BYTES:
             self._unused[block.nbytes].append(block)
-        else:
-            self._freed(block.nbytes)
 
     def clear(self) -> None:
         """Free all unused blocks."""
-        for num_bytes, blocks in list(self._unused.items()):
-            while blocks:
-                blocks.pop()
-                self._freed(num_bytes)
         self._unused.clear()
-
-    def _take(self, num_bytes: int) -> bool:
-        """Return whether a new block is within the limit."""
-        # No container is made under the lock: garbage collection could then call keep() in this thread.
-        with self._count_left:
-            self._left -= num_bytes
-        if self._left >= 0:
-            return True
-        self._freed(num_bytes)
-        return False
-
-    def _freed(self, num_bytes: int) -> None:
-        with self._count_left:
-            self._left += num_bytes
 
 
 def owns_memory(array: np.ndarray) -> bool:

@@ -30,7 +30,7 @@ def test_arrays_come_back_as_they_were(num_bytes):
 
 @pytest.mark.gpu
 def test_arrays_that_are_held_stay_as_they_are():
-    """They are in pinned memory up to its limit: the first ones freed are used again, those held are not."""
+    """The memory of those freed is used again, that of those held is not."""
     backend = make_backend("cuda")
     word = np.dtype(np.int64)
     held = [backend.to_host(backend.full(1 << 20, k, word)) for k in range(20)]

@@ -45,16 +45,6 @@ def test_small_arrays_are_not_kept(count):
     assert memory.empty(count, WORD).flags.owndata
 
 
-def test_memory_is_shared_out_to_the_limit_and_then_arrays_have_their_own():
-    memory = RecycledMemory(max_bytes=2 * MIN_BYTES)
-    arrays = [memory.empty(COUNT, WORD) for _ in range(3)]
-    assert [array.flags.owndata for array in arrays] == [False, False, True]
-    del arrays
-    assert memory.empty(2 * COUNT, WORD).flags.owndata
-    memory.clear()
-    assert not memory.empty(2 * COUNT, WORD).flags.owndata
-
-
 def test_no_more_is_kept_than_the_limit_and_nothing_once_it_is_cleared(monkeypatch):
     monkeypatch.setattr(recycled, "MAX_BYTES", 2 * MIN_BYTES)
     memory = RecycledMemory()
