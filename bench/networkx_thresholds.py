@@ -140,11 +140,16 @@ def plain(result: Any) -> Any:
 
 def are_equal(ours: Any, theirs: Any) -> bool:
     """Return whether results are equal, scores but for the rounding of NetworkX, and its tolerance in HITS."""
-    if isinstance(theirs, tuple):
+    if isinstance(theirs, tuple) and all(map(are_scores, theirs)):
         return all(abs(a[node] - b[node]) < 1e-6 for a, b in zip(ours, theirs, strict=True) for node in b)
     if isinstance(theirs, dict) and isinstance(next(iter(theirs.values())), float):
         return ours.keys() == theirs.keys() and all(abs(ours[node] - theirs[node]) < 1e-14 for node in theirs)
     return bool(ours == theirs)
+
+
+def are_scores(found: Any) -> bool:
+    """Return whether a result has a float for each vertex."""
+    return isinstance(found, dict) and all(isinstance(value, float) for value in found.values())
 
 
 def consume(result: Any) -> None:

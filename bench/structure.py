@@ -27,7 +27,6 @@ from typing import Any
 
 import click
 import igraph
-import networkit as nk
 import networkx as nx
 import numpy as np
 import record
@@ -74,7 +73,9 @@ class Edges:
         return graph
 
     @functools.cached_property
-    def of_networkit(self) -> nk.Graph:
+    def of_networkit(self) -> Any:
+        import networkit as nk
+
         return nk.GraphFromCoo((self.sources, self.targets), n=self.n)
 
     @functools.cached_property
@@ -108,6 +109,8 @@ def core_numbers(g: mg.Graph, edges: Edges) -> Any:
 def core_numbers_of_others(edges: Edges) -> dict[str, Call]:
     def by_networkit() -> list[float]:
         # Its parallel peeling is slower on two cores.
+        import networkit as nk
+
         return nk.centrality.CoreDecomposition(edges.of_networkit, enforceBucketQueueAlgorithm=True).run().scores()
 
     return {
