@@ -18,6 +18,8 @@ from zoo import make_case
 
 import mgraph as mg
 
+pytestmark = pytest.mark.ci  # the quick tier ends within eight minutes
+
 UNDIRECTED = [case for case in GRAPHS if not case.directed and case.num_vertices]
 # Two triangles, a bridge between them, a path, and a vertex alone.
 SMALL = make_case("small", 9, [(0, 1), (1, 2), (2, 0), (2, 3), (3, 4), (4, 5), (5, 3), (6, 7)], directed=False)

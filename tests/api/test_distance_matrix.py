@@ -18,6 +18,8 @@ import mgraph as mg
 from mgraph.api.graph import Graph
 from mgraph.cluster.in_process import InProcessCluster
 
+pytestmark = pytest.mark.ci  # the quick tier ends within eight minutes
+
 SOURCES = [3, 69, 3, 0]
 TARGETS = [5, 69, 3, 41, 5]
 CROWD = make_case("crowd", 13, [(u, v, 1 + (u * v) % 7) for u in range(13) for v in range(u)], np.float32)

@@ -15,6 +15,8 @@ from zoo import make_case
 
 import mgraph as mg
 
+pytestmark = pytest.mark.ci  # the quick tier ends within eight minutes
+
 # Each dtype of weights takes seconds to compile.
 OF_FLOATS = [case for case in OF_HUBS if case.weights.dtype == np.float32]
 # The third vertex has two arcs in, the last none at all.

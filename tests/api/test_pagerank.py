@@ -70,7 +70,8 @@ def test_scores_equal_networkx(clusters, case, order, num_ranks, damping, data):
             return
         with mg.pagerank(g, damping, personalization=given, max_iterations=50) as found:
             np.testing.assert_allclose(found.scores.to_numpy(), list(wanted.values()), rtol=0, atol=1e-14)
-            assert abs(found.scores.sum() - 1) < 1e-15
+            # Without damping, rounded totals of weights may bring a little more than all.
+            assert abs(found.scores.sum() - 1) < 1e-14
             mg.validate(found)
 
 

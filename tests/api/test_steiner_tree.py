@@ -19,6 +19,8 @@ from user_graphs import ORDERS, STARTABLE, graph_of
 
 import mgraph as mg
 
+pytestmark = pytest.mark.ci  # the quick tier ends within eight minutes
+
 UNDIRECTED = [case for case in STARTABLE if not case.directed]
 
 

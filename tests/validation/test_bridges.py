@@ -14,6 +14,8 @@ from zoo import make_case
 
 from mgraph.validation.bridges import validate_bridges
 
+pytestmark = pytest.mark.ci  # the quick tier ends within eight minutes
+
 EDGES = [(0, 1), (1, 2), (2, 0), (2, 3), (3, 4), (4, 5), (5, 3), (5, 6), (7, 8)]
 SMALL = make_case("small", 10, EDGES, directed=False)
 ENDS = nx.gnm_random_graph(60, 70, seed=1, backend="networkx").edges()

@@ -13,6 +13,8 @@ from zoo import make_case, random_case
 from mgraph.algorithms.hits.mutual_iteration import HitsSpec
 from mgraph.validation.hits import validate_hubs
 
+pytestmark = pytest.mark.ci  # the quick tier ends within eight minutes
+
 # The last vertex is isolated.
 SMALL = make_case("small", 5, [(0, 1, 3), (0, 2, 1), (1, 2, 1), (2, 0, 1)], directed=True)
 ITERATIONS = 300

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from naive_shard import build_shards
 from on_ranks import FEW_RANKS, run_on_ranks
 from user_graphs import ORDERS
 from zoo import make_case
 
 from mgraph.validation.steiner_tree import validate_tree
+
+pytestmark = pytest.mark.ci  # the quick tier ends within eight minutes
 
 EDGES = [(0, 1, 1), (1, 2, 2), (2, 3, 1), (3, 0, 5), (3, 4, 2), (4, 5, 1), (6, 7, 1)]
 CASE = make_case("terminals", 8, EDGES, directed=False)

@@ -21,6 +21,8 @@ from mgraph.algorithms.bfs.multi_source_wide import bfs_wide
 from mgraph.algorithms.bfs.multi_source_wide_kernels import BLOCK_ROW
 from mgraph.algorithms.common.traversal import Trace
 
+pytestmark = pytest.mark.ci  # the quick tier ends within eight minutes
+
 
 def check(case: GraphCase, roots: list[int], order: str = "degree", limit: int | None = None, seed: int = 5):
     """Compare the levels and counts of every root with the oracle's; return the supersteps."""

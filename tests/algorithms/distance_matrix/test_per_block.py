@@ -18,6 +18,8 @@ from mgraph.algorithms.distance_matrix.per_block import search_by_blocks
 from mgraph.algorithms.distance_matrix.per_block_kernels import search_each
 from mgraph.types import unreached_of
 
+pytestmark = pytest.mark.ci  # the quick tier ends within eight minutes
+
 
 def on_emulator(seed: int = 3) -> EmulatedBackend:
     return EmulatedBackend(seed=seed, block=64, blocks=2)

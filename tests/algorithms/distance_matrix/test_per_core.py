@@ -23,6 +23,8 @@ from mgraph.backends.cpu import CpuBackend
 from mgraph.errors import CommAborted
 from mgraph.types import LEVEL, unreached_of
 
+pytestmark = pytest.mark.ci  # the quick tier ends within eight minutes
+
 DTYPES = ("float32", "uint8", "int64")
 
 
