@@ -9,16 +9,15 @@ import numpy as np
 
 from mgraph.api.columns import Column
 from mgraph.api.components import connected_components
+from mgraph.api.edge_columns import edges_table, ends_of
 from mgraph.api.graph import Graph, Stored, require_graph
 from mgraph.api.results import Costs, Result, added_up, costs_of_ranks
-from mgraph.api.tables_on_ranks import EdgesOnRanks, TableOnRanks, cuts_of_rows, edge_facts
+from mgraph.api.tables_on_ranks import TableOnRanks
 from mgraph.api.traversal import bfs
 from mgraph.api.traversal_results import Traversed
 from mgraph.errors import UsageError
 from mgraph.formatting import counted, readable_seconds
-from mgraph.io.output_tables import EDGE_COLUMNS
 from mgraph.rank_jobs.bridges import check_bridges, compute_bridges, list_roots
-from mgraph.rank_jobs.table_rows import ResultRows
 from mgraph.validation.traversal import Violation, ensure_valid
 
 
@@ -41,8 +40,7 @@ class Bridges(Result):
         super().__init__(stored)
         self.stats = stats
         self.num_edges = num_edges
-        self.sources = Column(self._stored, "sources", rows=(num_edges, "edge"))
-        self.targets = Column(self._stored, "targets", rows=(num_edges, "edge"))
+        self.sources, self.targets = ends_of(stored, num_edges)
         self._roots = roots
 
     @property
@@ -50,11 +48,7 @@ class Bridges(Result):
         return self.sources, self.targets
 
     def _table(self) -> TableOnRanks:
-        """Return the edges as rows, under the names that edges have in files."""
-        names = EDGE_COLUMNS[:2]
-        rows = ResultRows(tuple(zip(names, ("sources", "targets"), strict=True)), names, edge_facts(self.graph))
-        num_rows = self.num_edges
-        return EdgesOnRanks(self._stored, rows, names, num_rows, lambda: cuts_of_rows(num_rows))
+        return edges_table(self, self.num_edges)
 
     def _violations(self) -> Sequence[Violation]:
         with _search(self.graph, self._roots) as found:

@@ -7,19 +7,17 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from mgraph.algorithms.common.exact_sum import as_float
 from mgraph.api.checkpoints import checkpoint_folder
 from mgraph.api.columns import Column
+from mgraph.api.edge_columns import edges_table, ends_of, total_of, weights_of
 from mgraph.api.graph import Graph, Stored, require_graph
 from mgraph.api.linkage import cut, linkage
 from mgraph.api.results import Costs, Result, costs_of_ranks
-from mgraph.api.tables_on_ranks import EdgesOnRanks, TableOnRanks, cuts_of_rows, edge_facts
+from mgraph.api.tables_on_ranks import TableOnRanks
 from mgraph.errors import UsageError
 from mgraph.formatting import counted, readable_seconds
 from mgraph.io.checks import as_flag
-from mgraph.io.output_tables import EDGE_COLUMNS
 from mgraph.rank_jobs.spanning_forest import check_forest, compute_spanning_forest
-from mgraph.rank_jobs.table_rows import ResultRows
 from mgraph.validation.traversal import Violation
 
 UNWEIGHTED = "the graph has no weights: a spanning forest needs them, build it with weights"
@@ -64,24 +62,16 @@ class Forest(Result):
         self.num_edges = sum(part["edges"] for part in parts)
         self.num_trees = graph.num_vertices - self.num_edges
         weights = np.dtype(str(graph.info.weight_dtype))
-        total = sum(part["total"] for part in parts)
-        self.total_weight: int | float = as_float(total) if weights.kind == "f" else total
-        rows = (self.num_edges, "edge")
-        self.sources = Column(self._stored, "sources", rows=rows)
-        self.targets = Column(self._stored, "targets", rows=rows)
-        dtype = weights if weights.kind == "f" else np.dtype(np.int64)
-        self.weights = Column(self._stored, "weights", dtype, rows=rows)
+        self.total_weight = total_of(parts, weights)
+        self.sources, self.targets = ends_of(stored, self.num_edges)
+        self.weights = weights_of(stored, self.num_edges, weights)
 
     @property
     def columns(self) -> tuple[Column, ...]:
         return self.sources, self.targets, self.weights
 
     def _table(self) -> TableOnRanks:
-        """Return the edges as rows, under the names that edges have in files."""
-        columns = tuple(zip(EDGE_COLUMNS, ("sources", "targets", "weights"), strict=True))
-        rows = ResultRows(columns, EDGE_COLUMNS[:2], edge_facts(self.graph))
-        num_rows = self.num_edges
-        return EdgesOnRanks(self._stored, rows, EDGE_COLUMNS, num_rows, lambda: cuts_of_rows(num_rows))
+        return edges_table(self, self.num_edges)
 
     def _violations(self) -> Sequence[Violation]:
         return self._stored.run(check_forest, self.graph._key)[0]

@@ -7,18 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from mgraph.algorithms.common.exact_sum import as_float
 from mgraph.api.columns import Column
+from mgraph.api.edge_columns import edges_table, ends_of, total_of, weights_of
 from mgraph.api.graph import Graph, Stored, as_vertices, require_graph
 from mgraph.api.results import Costs, Result, added_up, costs_of_ranks
-from mgraph.api.tables_on_ranks import EdgesOnRanks, TableOnRanks, cuts_of_rows, edge_facts
+from mgraph.api.tables_on_ranks import TableOnRanks
 from mgraph.api.traversal import bfs, sssp
 from mgraph.errors import UsageError
 from mgraph.formatting import counted, readable_seconds
 from mgraph.io.checks import as_flag
-from mgraph.io.output_tables import EDGE_COLUMNS
 from mgraph.rank_jobs.steiner_tree import check_steiner_tree, compute_steiner_tree
-from mgraph.rank_jobs.table_rows import ResultRows
 from mgraph.validation.traversal import Violation
 
 
@@ -47,12 +45,9 @@ class SteinerTree(Result):
         self.stats = stats
         self.num_edges = sum(part["edges"] for part in parts)
         dtype = np.dtype(str(stored.graph.info.weight_dtype)) if weighted else np.dtype(np.int64)
-        total = sum(part["total"] for part in parts)
-        self.total_weight: int | float = as_float(total) if dtype.kind == "f" else total
-        rows = (self.num_edges, "edge")
-        self.sources = Column(self._stored, "sources", rows=rows)
-        self.targets = Column(self._stored, "targets", rows=rows)
-        self.weights = Column(self._stored, "weights", dtype if dtype.kind == "f" else np.dtype(np.int64), rows=rows)
+        self.total_weight = total_of(parts, dtype)
+        self.sources, self.targets = ends_of(stored, self.num_edges)
+        self.weights = weights_of(stored, self.num_edges, dtype)
         self._request = request
 
     @property
@@ -60,11 +55,7 @@ class SteinerTree(Result):
         return self.sources, self.targets, self.weights
 
     def _table(self) -> TableOnRanks:
-        """Return the edges as rows, under the names that edges have in files."""
-        columns = tuple(zip(EDGE_COLUMNS, ("sources", "targets", "weights"), strict=True))
-        rows = ResultRows(columns, EDGE_COLUMNS[:2], edge_facts(self.graph))
-        num_rows = self.num_edges
-        return EdgesOnRanks(self._stored, rows, EDGE_COLUMNS, num_rows, lambda: cuts_of_rows(num_rows))
+        return edges_table(self, self.num_edges)
 
     def _violations(self) -> Sequence[Violation]:
         return self._stored.run(check_steiner_tree, self.graph._key, *self._request)[0]

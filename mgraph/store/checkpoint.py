@@ -99,7 +99,7 @@ def parse_manifest(folder: pathlib.Path, text: bytes, about: dict[str, Any]) -> 
 
 
 def time_of_writing(folder: pathlib.Path, rank: int, nbytes: int) -> float:
-    """Return the seconds in which a file of so many bytes is on the disk; refuse a folder that cannot be written."""
+    """Return the seconds to write a file of `nbytes` to the disk; refuse a folder that cannot be written."""
     data = os.urandom(nbytes)
     path = folder / _file(PROBE, "", rank)
     began = time.monotonic()

@@ -8,8 +8,8 @@
         front = incoming bits that are new
 
 A GPU loads 32 bytes at least: four words cost what one does. Of a row in degree order the first neighbors are hubs,
-which most roots have reached: most rows end early. A root whose front is empty reaches nothing more, and is not waited
-for: one in a component of its own would keep all rows from ending.
+which most roots have reached: most scans end early. A root with an empty frontier reaches nothing more, and its bit is
+not required: otherwise a root in a component of its own would keep all scans from ending.
 """
 
 from __future__ import annotations

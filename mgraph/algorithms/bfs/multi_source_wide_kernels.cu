@@ -75,7 +75,7 @@ extern "C" __global__ void pull_wide(i64 lo, i64 hi, const vertex_t* rows, const
 extern "C" __global__ void pull_wide_long(i64 lo, i64 hi, const vertex_t* rows, const i64* indptr,
                                           const vertex_t* targets, const i64* front,
                                           const i64* seen, const i64* alive, i64* incoming) {
-  // Arcs of a thread between two looks at what the block has found.
+  // A thread scans this many arcs before the block checks what all its threads have found.
   constexpr int STEPS = 4;
   __shared__ i64 of_block[WORDS];
   for (i64 k = lo + blockIdx.x; k < hi; k += gridDim.x) {

@@ -1,7 +1,7 @@
 """Multi-source breadth-first search with WORDS words a vertex, for one GPU.
 
 The words are those of multi_source_kernels.py: word w of vertex v, at v * WORDS + w, has the bits of roots 64 * w to
-64 * w + 63. `alive` has the bits of the roots with a frontier: others reach no vertex any more, and are not waited for.
+64 * w + 63. `alive` has the bits of the roots with a frontier: others reach no further vertex, and are not required.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from mgraph.backends.shared_names import Constants
 
 # Words of a vertex: together they are the 32 bytes that a GPU loads at least.
 WORDS = 4
-# A row of so many arcs is gathered by a block of threads.
+# Rows of at least this many arcs are gathered by a block of threads.
 BLOCK_ROW = 1024
 SIZES = Constants(words=WORDS, block_row=BLOCK_ROW)
 

@@ -7,7 +7,7 @@
 
 An edge outside the forest closes a cycle with its path; an edge of the forest is on a cycle if such a path has it. (An
 edge outside the forest is on a cycle, and no bridge.) Covered paths are contracted as by union-find, so that each edge
-of the forest is covered once, and an edge between covered vertices is one look at their tops. Which edges are bridges
+of the forest is covered once, and an edge between covered vertices compares their tops only. Which edges are bridges
 does not depend on the forest, and what is covered not on an order; ranks need no exchange before the end.
 """
 
@@ -25,7 +25,7 @@ from mgraph.types import Array
 
 
 def find_bridges(shard: Shard, comm: Communicator, trace: Trace, levels: Array, parents: Array) -> tuple[Array, Array]:
-    """Return the ends of the bridges whose smaller end is in this rank's range of user ids, sorted.
+    """Return the ends of the bridges, sorted, of which the smaller is in this rank's range of user ids.
 
     `levels` and `parents` are by user id; without a parent that is the top of the dtype.
     """

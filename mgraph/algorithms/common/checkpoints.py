@@ -71,7 +71,7 @@ class Checkpoints:
         return self.is_on and comm.any(self.is_due())
 
     def expect(self, passes: int, since: float) -> None:
-        """Count on so many times the seconds since `since` for making the first state; collective.
+        """Estimate what the first state costs, as `passes` times the seconds since `since`; collective.
 
         On the clock without compiling kernels.
         """

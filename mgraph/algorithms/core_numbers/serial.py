@@ -25,7 +25,7 @@ from mgraph.types import Array
 
 # More threads peel faster together, by peeling.py.
 MAX_THREADS = 2
-# Arcs between two looks at whether the call was ended: a fraction of a second.
+# The compiled loop returns after this many arcs, a fraction of a second, so that an abort is noticed.
 STEP_ARCS = 1 << 24
 
 

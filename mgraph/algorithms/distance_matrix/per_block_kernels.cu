@@ -101,7 +101,7 @@ struct Search {
         list(near, &block.counts[round % 3], least, bound);
         count = block.counts[round % 3];
       }
-      // All threads are past the round before, whose count this was.
+      // The count of the round before: all threads have read it.
       if (threadIdx.x == 0) block.counts[(round + 2) % 3] = 0;
       relax_near(count);
       __syncthreads();

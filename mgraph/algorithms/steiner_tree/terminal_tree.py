@@ -8,7 +8,8 @@
     the tree = for each of its edges (u, v) the edge itself, and the paths from u and from v to their terminals
 
 The forest is one of shortest paths between all terminals (Mehlhorn, 1988): it weighs less than twice the lightest tree.
-Paths go along the parents, so that two that meet go on together: their union is a tree, and its leaves are terminals.
+Paths follow the parents, so that two paths share what follows a common vertex: their union is a tree, and its
+leaves are terminals.
 Edges are ordered by length, then by their ends: the forest, and so the tree, does not depend on ranks.
 """
 
@@ -56,7 +57,7 @@ Crossing = list[np.ndarray]
 
 
 def connect_terminals(shard: Shard, comm: Communicator, trace: Trace, reached: Reached) -> Crossing | None:
-    """Return the edges of the tree whose source is in this rank's range of user ids: sources, targets and weights.
+    """Return sources, targets and weights of the tree's edges, those with a source in this rank's range of user ids.
 
     None on all ranks if terminals are not connected.
     """
