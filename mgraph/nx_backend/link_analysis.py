@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from typing import Any
 
 import networkx as nx
@@ -41,12 +39,15 @@ def pagerank(
         if not values.sum():
             raise ZeroDivisionError
     _refuse_summed_arcs(G, "PageRank")
-    with _iteration(max_iter), refusals():
+    with refusals(UsageError):
         built = G.built(weight, cluster=cluster)
         weighted = G.weights(weight) is not None
-        found = find_scores(
-            built, alpha, tolerance=tol, max_iterations=max_iter, personalization=values, weighted=weighted
-        )
+        try:
+            found = find_scores(
+                built, alpha, tolerance=tol, max_iterations=max_iter, personalization=values, weighted=weighted
+            )
+        except NotConverged as error:
+            raise nx.PowerIterationFailedConvergence(max_iter) from error
     with found:
         return dict(zip(G.nodes, found.scores.to_numpy().tolist(), strict=True))
 
@@ -61,17 +62,6 @@ def _refuse_summed_arcs(G: ConvertedGraph, what: str) -> None:
         raise NotImplementedError(f"self-loops count in {what} of NetworkX, and a build of mgraph drops them")
     if G.is_multigraph() and len(np.unique(sources * len(G) + G.targets)) < len(sources):
         raise NotImplementedError(f"parallel edges add up in {what} of NetworkX, and a build of mgraph keeps one")
-
-
-@contextlib.contextmanager
-def _iteration(max_iter: int) -> Iterator[None]:
-    """Turn the errors of an iteration into those of NetworkX."""
-    try:
-        yield
-    except NotConverged as error:
-        raise nx.PowerIterationFailedConvergence(max_iter) from error
-    except UsageError as error:
-        raise NotImplementedError(str(error)) from error
 
 
 def hits(
@@ -93,13 +83,10 @@ def hits(
     if max_iter < 1:
         raise nx.PowerIterationFailedConvergence(max_iter)
     _refuse_summed_arcs(G, "HITS")
-    with refusals():
+    with refusals(NotConverged, UsageError):
         built = G.built("weight", cluster=cluster)
         weighted = G.weights("weight") is not None
-        try:
-            found = find_hubs(built, tolerance=tol / 100, max_iterations=20 * max_iter, weighted=weighted)
-        except (NotConverged, UsageError) as error:
-            raise NotImplementedError(str(error)) from error
+        found = find_hubs(built, tolerance=tol / 100, max_iterations=20 * max_iter, weighted=weighted)
     with found:
         hubs, authorities = (
             dict(zip(G.nodes, column.to_numpy().tolist(), strict=True)) for column in (found.hubs, found.authorities)

@@ -32,9 +32,10 @@ def _own_cluster() -> InProcessCluster:
 
 
 @contextlib.contextmanager
-def refusals() -> Iterator[None]:
-    """Turn a refusal of the data into the error after which NetworkX asks the next backend."""
+def refusals(*further: type[Exception]) -> Iterator[None]:
+    """Turn a refusal of the data, or a further error, into that after which NetworkX asks the next backend."""
+    errors: tuple[type[Exception], ...] = (InputError, *further)
     try:
         yield
-    except InputError as error:
+    except errors as error:
         raise NotImplementedError(str(error)) from error

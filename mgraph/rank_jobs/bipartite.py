@@ -60,9 +60,7 @@ def find_sides(rank: Rank, graph: str, key: str) -> dict[str, Any]:
     rank.objects[key] = StoredColumns(lo, {"sides": sides}, labels=shard.labels)
     without = backend.to_host(backend.xp.flatnonzero(sides < 0)[:1])
     return {
-        "seconds": trace.seconds,
-        "supersteps": trace.supersteps,
-        "bytes_sent": trace.bytes_sent,
+        **trace.stats(),
         "variant": "",
         "without_side": int(without[0]) + lo if len(without) else None,
     }

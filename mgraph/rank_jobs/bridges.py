@@ -47,9 +47,7 @@ def compute_bridges(rank: Rank, graph: str, search: str, key: str) -> dict[str, 
     first = int(counts[: rank.index].sum())
     rank.objects[key] = StoredColumns(first, {"sources": sources, "targets": targets}, labels=shard.labels)
     return {
-        "seconds": trace.seconds,
-        "supersteps": trace.supersteps,
-        "bytes_sent": trace.bytes_sent,
+        **trace.stats(),
         "variant": variant.name,
         "edges": len(sources),
     }

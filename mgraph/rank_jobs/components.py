@@ -52,9 +52,7 @@ def store_labels(
         num_components = total(rank.backend, labels == rank.backend.xp.arange(lo, hi))
     rank.objects[key] = StoredColumns(lo, {"labels": labels}, labels=shard.labels)
     return {
-        "seconds": trace.seconds,
-        "supersteps": trace.supersteps,
-        "bytes_sent": trace.bytes_sent,
+        **trace.stats(),
         "variant": variant,
         "components": num_components,
     }

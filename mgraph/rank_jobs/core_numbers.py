@@ -30,9 +30,7 @@ def compute_core_numbers(rank: Rank, graph: str, key: str) -> dict[str, Any]:
         shard.backend.xp.maximum(cores, 0, out=cores)
     rank.objects[key] = StoredColumns(shard.user_range[0], {"cores": cores}, labels=shard.labels)
     return {
-        "seconds": trace.seconds,
-        "supersteps": trace.supersteps,
-        "bytes_sent": trace.bytes_sent,
+        **trace.stats(),
         "variant": variant,
         "degeneracy": degeneracy,
     }

@@ -130,9 +130,7 @@ def store_matrix(rank: Rank, graph: str, key: str, spec: MatrixSpec) -> dict[str
     }
     rank.objects[key] = StoredColumns(first, {"distance": own.reshape(-1), **ends}, labels=shard.labels)
     return {
-        "seconds": trace.seconds,
-        "supersteps": trace.supersteps,
-        "bytes_sent": trace.bytes_sent,
+        **trace.stats(),
         "variant": variant.name,
     }
 

@@ -27,9 +27,7 @@ def compute_hits(rank: Rank, graph: str, key: str, spec: HitsSpec) -> dict[str, 
         columns = columns_of_users(shard, rank.comm, found, spec.normalized)
     rank.objects[key] = StoredColumns(shard.user_range[0], columns, labels=shard.labels)
     return {
-        "seconds": trace.seconds,
-        "supersteps": trace.supersteps,
-        "bytes_sent": trace.bytes_sent,
+        **trace.stats(),
         "variant": variant,
         "iterations": found.iterations,
         "change": found.change,

@@ -35,9 +35,7 @@ def search_all_roots(
                 shard, comm, [p if p < shard.partition.num_positions else None for p in positions], trace, limit
             )
     return {
-        "seconds": trace.seconds,
-        "supersteps": trace.supersteps,
-        "bytes_sent": trace.bytes_sent,
+        **trace.stats(),
         "variant": variant.name,
     }
 

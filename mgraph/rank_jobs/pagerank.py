@@ -27,9 +27,7 @@ def compute_pagerank(rank: Rank, graph: str, key: str, spec: ScoreSpec) -> dict[
         scores = scores_of_users(shard, rank.comm, found)
     rank.objects[key] = StoredColumns(shard.user_range[0], {"scores": scores}, labels=shard.labels)
     return {
-        "seconds": trace.seconds,
-        "supersteps": trace.supersteps,
-        "bytes_sent": trace.bytes_sent,
+        **trace.stats(),
         "variant": variant,
         "iterations": found.iterations,
         "change": found.change,

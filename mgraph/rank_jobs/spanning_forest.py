@@ -47,9 +47,7 @@ def compute_spanning_forest(
     rank.objects[key] = StoredForest(first, columns, maximum, labels=shard.labels)
     trace.checkpoints.discard()
     return {
-        "seconds": trace.seconds,
-        "supersteps": trace.supersteps,
-        "bytes_sent": trace.bytes_sent,
+        **trace.stats(),
         "variant": variant,
         "edges": len(arcs),
         "total": exact_sum(rank.backend.xp, columns["weights"]),

@@ -43,7 +43,7 @@ def compute_steiner_tree(
         # A search calls itself the parent of a source.
         parents[rank.backend.to_device(terminals)] = none_of(parents.dtype)
         edges = variant.loop(shard, comm, trace, Reached(terminals, distances, parents, weighted))
-    stats = {"seconds": trace.seconds, "supersteps": trace.supersteps, "bytes_sent": trace.bytes_sent}
+    stats = trace.stats()
     if edges is None:
         return {**stats, "variant": variant.name, "edges": None, "total": 0}
     counts = comm.allgather(np.array([len(edges[0])], np.int64), np.empty(comm.size, np.int64))

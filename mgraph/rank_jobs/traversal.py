@@ -137,9 +137,7 @@ def store_traversal(
     rank.objects[key] = result
     num_reached, reached_arcs = _count_reached(shard, traversal)
     return {
-        "seconds": trace.seconds,
-        "supersteps": trace.supersteps,
-        "bytes_sent": trace.bytes_sent,
+        **trace.stats(),
         "reached": num_reached + num_isolated,
         "reached_arcs": reached_arcs,
     }

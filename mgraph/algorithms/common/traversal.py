@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from typing import Any
 
 from mgraph.algorithms.common.checkpoints import Checkpoints
 from mgraph.backends.base import Backend
@@ -132,6 +133,10 @@ class Trace:
     def bytes_sent(self) -> int:
         """Bytes that this rank sent since the trace began."""
         return self.comm.bytes_sent - self._bytes_before
+
+    def stats(self) -> dict[str, Any]:
+        """Return what a job reports of this rank: seconds of phases, supersteps, and bytes sent."""
+        return {"seconds": self.seconds, "supersteps": self.supersteps, "bytes_sent": self.bytes_sent}
 
 
 class _Phase(AbstractContextManager[None]):
