@@ -22,6 +22,7 @@ from mgraph.backends.base import LIMITS, Allocated, Bound, PersistentBackend
 from mgraph.backends.compile_clock import CLOCK, say_once
 from mgraph.backends.copies import BLOCK_BYTES, MIN_DOWNLOAD_BYTES, MIN_UPLOAD_BYTES, download, upload
 from mgraph.backends.cuda_source import OPTIONS, module_text
+from mgraph.backends.kernel import NO_ELEMENTS
 from mgraph.backends.recycled import RecycledMemory
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class _Parameters:
         Return the address of the array of their addresses.
         """
         # Most arguments are arrays, and a type test is faster than the call of a converter.
-        words = [a.data.ptr if type(a) is cupy.ndarray else _WORDS[type(a)](a) for a in args]
+        words = [a.data.ptr or NO_ELEMENTS if type(a) is cupy.ndarray else _WORDS[type(a)](a) for a in args]
         self.words[: len(args)] = words
         return self.address
 
@@ -138,11 +139,11 @@ class _Prepared:
     def __call__(self, *bound: cupy.ndarray) -> list[cupy.ndarray]:
         words = self._parameters.words
         for i, array in zip(self._bound, bound, strict=True):
-            words[i] = array.data.ptr
+            words[i] = array.data.ptr or NO_ELEMENTS
         memory = []
         for i, num_bytes in self._allocated:
             memory.append(new := alloc(num_bytes))
-            words[i] = new.ptr
+            words[i] = new.ptr or NO_ELEMENTS
         if not self._empty:
             _launch(self._shape, self._cooperative, self._parameters.address)
         # Overlaps with the kernel: making an array object takes twice as long as allocating its memory.

@@ -61,6 +61,10 @@ def merged(function: Callable) -> Callable:
     return _kept_apart(numba.njit(nogil=True, cache=True, error_model="numpy", inline="always")(function))
 
 
+# The address of an array without elements in CUDA kernels, which take null for None; it is never read.
+NO_ELEMENTS = 256
+
+
 def _kept_apart(compiled: Any) -> Any:
     """Have each signature of a compiled function kept in a file with a name of its own; return the function.
 

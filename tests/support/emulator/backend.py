@@ -27,6 +27,7 @@ from emulator.compile import CACHE, build, source_line
 
 from mgraph.backends.base import Limits, PersistentBackend
 from mgraph.backends.cuda_source import module_text
+from mgraph.backends.kernel import NO_ELEMENTS
 from mgraph.backends.rates_file import H200
 
 if TYPE_CHECKING:
@@ -289,8 +290,7 @@ class Module:
             check_arguments(kernel, args, signature(library, kernel.name))
             report = ctypes.create_string_buffer(2048)
             arrays = guarded(kernel, args, how.peer_buffers)
-            # An array of nothing is nowhere on a device, and has an address here.
-            values = [(a.ctypes.data if a.size else 0) if isinstance(a, np.ndarray) else a for a in args]
+            values = [(a.ctypes.data if a.size else NO_ELEMENTS) if isinstance(a, np.ndarray) else a for a in args]
             cells = [np.array([v]) for v in values]
             pointers = (ctypes.c_void_p * len(cells))(*(c.ctypes.data for c in cells))
             body = ctypes.cast(getattr(library, f"emu_call_{kernel.name}"), ctypes.c_void_p)
