@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections.abc import Iterator
 from operator import itemgetter
 from typing import Any
@@ -58,6 +59,8 @@ def bfs_predecessors(
     G: ConvertedGraph, source: Any, depth_limit: Any = None, sort_neighbors: None = None, *, cluster: Any = None
 ) -> Iterator[tuple[Any, Any]]:
     """Yield each node with its parent in a tree of breadth-first search."""
+    if "deprecated" in nx.bfs_predecessors.__doc__:
+        warnings.warn("bfs_predecessors is deprecated by NetworkX: call bfs_edges", DeprecationWarning, stacklevel=2)
     for parent, child in bfs_edges(G, source, depth_limit=depth_limit, cluster=cluster):
         yield child, parent
 

@@ -137,6 +137,10 @@ REFUSALS_OF: dict[str, dict[str, Callable[[Any], str | None]]] = {
         "distance": _computed,
         "wf_improved": lambda value: None if value is True else "mgraph has the factor of Wasserman and Faust",
     },
+    "hits": {
+        # Both find the same scores.
+        "method": lambda value: None if value in ("power_iteration", "svd") else f"method {value!r} is unknown"
+    },
     "harmonic_centrality": {
         "distance": _computed,
         "sources": lambda value: None if value is None else "the sources are given: mgraph takes all nodes",

@@ -30,14 +30,14 @@ def diameter(
     G: ConvertedGraph, e: None = None, usebounds: bool = False, weight: Any = None, *, cluster: Any = None
 ) -> Any:
     """Return the greatest eccentricity."""
-    return _extreme(find_diameter, G, weight, cluster) if len(G) else max({}.values())
+    return _extreme(find_diameter, G, weight, cluster) if len(G) else max(eccentricity(G).values())
 
 
 def radius(
     G: ConvertedGraph, e: None = None, usebounds: bool = False, weight: Any = None, *, cluster: Any = None
 ) -> Any:
     """Return the least eccentricity."""
-    return _extreme(find_radius, G, weight, cluster) if len(G) else min({}.values())
+    return _extreme(find_radius, G, weight, cluster) if len(G) else min(eccentricity(G).values())
 
 
 def periphery(
@@ -60,6 +60,9 @@ def center(
 
 def _eccentricities(G: ConvertedGraph, nodes: list[Any] | None, weight: Any, cluster: Any) -> dict[Any, Any]:
     """Return the eccentricity of some nodes, or of all."""
+    if not G.nodes:
+        # Nothing, or an error from NetworkX 3.7 on.
+        return nx.eccentricity(nx.Graph(), backend="networkx")
     wanted = G.nodes if nodes is None else nodes
     if not wanted:
         return {}

@@ -71,6 +71,7 @@ def hits(
     nstart: None = None,
     normalized: bool = True,
     *,
+    method: str = "power_iteration",
     cluster: Any = None,
 ) -> tuple[dict[Any, float], dict[Any, float]]:
     """Return the hub and authority scores of each node.

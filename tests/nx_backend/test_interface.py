@@ -14,7 +14,7 @@ from mgraph.nx_backend.info import NOTES, get_info
 from mgraph.nx_backend.interface import FUNCTIONS, backend
 
 # Parameters that NetworkX has from 3.7 on.
-NEWER = {"closeness_centrality": {"sp"}}
+NEWER = {"closeness_centrality": {"sp"}, "hits": {"method"}}
 GROUPS = ("networkx.backends", "networkx.backend_info")
 
 
