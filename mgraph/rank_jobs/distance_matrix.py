@@ -44,6 +44,10 @@ class MatrixSpec:
     dtype: np.dtype
     limit: float | int | None = None
 
+    def width(self, num_vertices: int) -> int:
+        """Return the number of columns."""
+        return num_vertices if self.targets is None else len(self.targets)
+
     @property
     def missing(self) -> float | int:
         """What the matrix has where a target is not reached."""
@@ -103,7 +107,7 @@ def store_matrix(rank: Rank, graph: str, key: str, spec: MatrixSpec) -> dict[str
     comm = rank.comm
     trace = Trace(rank.backend, comm, shows=False)
     lo, hi = chunk_range(len(spec.sources), rank.index, rank.size)
-    width = shard.info.num_vertices if spec.targets is None else len(spec.targets)
+    width = spec.width(shard.info.num_vertices)
     with trace.phase("prepare"):
         searches, sources, targets = _searches_of(shard, comm, spec)
         variant, found = find_distances(rank, shard, searches, trace, "distances")
@@ -195,7 +199,7 @@ def check_matrix(rank: Rank, key: str, graph: str, spec: MatrixSpec) -> list[Vio
     comm = rank.comm
     stored: StoredColumns = rank.objects[key]
     lo, hi = chunk_range(len(spec.sources), rank.index, rank.size)
-    own = rank.backend.to_host(stored.columns["distance"]).reshape(hi - lo, -1)
+    own = rank.backend.to_host(stored.columns["distance"]).reshape(hi - lo, spec.width(shard.info.num_vertices))
     wrong = Offenders(1, "the distance of a pair differs from that of a search by its source alone")
     for i, source in enumerate(counted_searches(rank, "validating", spec.sources)):
         trace = Trace(rank.backend, comm, shows=False)

@@ -348,13 +348,13 @@ def test_checkpoint_of_another_search_is_refused_and_stays(stopped, make, search
 
 
 def test_graph_with_other_weights_alone_is_another_one(tmp_path, every_step):
-    ends = list(range(50)), list(range(1, 51))
+    path = functools.partial(mg.from_edges, range(50), range(1, 51), cluster=InProcessCluster(1))
     weights = [3, 5, 4, *[1] * 47]
     every_step["stop"] = 2
-    with mg.from_edges(*ends, weights) as g, pytest.raises(Stopped):
+    with path(weights) as g, pytest.raises(Stopped):
         mg.sssp(g, 0, checkpoint=tmp_path / "kept")
     weights[:3] = 4, 5, 3
-    with mg.from_edges(*ends, weights) as g, pytest.raises(UsageError, match="differs in its graph"):
+    with path(weights) as g, pytest.raises(UsageError, match="differs in its graph"):
         mg.sssp(g, 0, checkpoint=tmp_path / "kept")
 
 

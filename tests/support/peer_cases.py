@@ -82,7 +82,7 @@ def twice(comm: Communicator, xp: ModuleType) -> list[dict[str, Any]]:
     """Launch twice over the same peer buffers, for different numbers of rounds, and once over larger ones."""
     results = [pass_rounds(comm, xp, 3), pass_rounds(comm, xp)]
     before = comm.peer_buffers
-    grown = require_peer_buffers(comm, open_both(comm, xp)[0], 64 * N * 4)
+    grown = require_peer_buffers(comm, open_both(comm, xp)[0], 2 * before.own.nbytes)
     assert grown is comm.peer_buffers is not before
     return [*results, pass_rounds(comm, xp, 4)]
 
