@@ -1,6 +1,10 @@
-"""What processes that compile at the same time keep on disk for later ones."""
+"""What a compilation keeps: in memory nothing of its caller, and on disk what other processes load."""
 
 from __future__ import annotations
+
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -31,3 +35,23 @@ def test_signatures_that_two_processes_compile_at_once_are_kept_in_two_files(fil
     # A process that comes later compiles what the index has lost, and loads no other code for it.
     for value, expected in ((np.int64(3), 6), (np.array([2.5]), [5.0])):
         assert np.array(inline(double)(value)).tolist() == expected
+
+
+# The first copy of a part of an array that Numba compiles in a process leaves cycles of references to all frames.
+COMPILE = """
+import gc, weakref
+import numpy as np
+from mgraph.algorithms.components.kernels import label_users
+gc.disable()
+def compile_with(result):
+    roots, labels = np.zeros(4, np.uint32), np.zeros(4, np.int64)
+    label_users.cpu(0, 4, None, 0, 4, 4, 1, None, 0, roots, None, labels)
+    return [weakref.ref(array) for array in (result, roots, labels)]
+assert [kept() for kept in compile_with(np.ones(3))] == [None] * 3
+"""
+
+
+def test_compilation_keeps_nothing_of_its_caller(tmp_path):
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", COMPILE], env=environment, check=True, timeout=120)
+    assert list(tmp_path.rglob("*.nbc"))
