@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 import numbers
 import os
-import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from mgraph.backends.base import Backend
 from mgraph.backends.progress import Phase
+from mgraph.cluster.holds import KeyHold
 from mgraph.comm.base import Communicator
 from mgraph.config import settings
 from mgraph.errors import ClusterError, CommAborted, GraphClosed, UsageError, refuse_pickle
@@ -82,15 +82,6 @@ class Rank:
 
 
 Parts = Sequence[Any] | Callable[[Sequence[str]], Sequence[Any]]
-
-
-class Hold(Protocol):
-    """Forgets a key when it is called, once; `alive` until then."""
-
-    @property
-    def alive(self) -> bool: ...
-
-    def __call__(self) -> object: ...
 
 
 class Cluster(ABC):
@@ -172,9 +163,9 @@ class Cluster(ABC):
     def forget(self, key: str) -> None:
         """Drop `rank.objects[key]` on every rank, without waiting: finalizers call it."""
 
-    def hold(self, owner: object, key: str) -> Hold:
+    @abstractmethod
+    def hold(self, owner: object, key: str) -> KeyHold:
         """Return a handle that forgets the key when it is called, or when the owner is collected."""
-        return weakref.finalize(owner, self.forget, key)
 
     @abstractmethod
     def watch(self) -> Callable[[], Phase | None]:

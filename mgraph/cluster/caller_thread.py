@@ -88,20 +88,11 @@ class CallerThread(LocalRanks):
             give_up()
             raise
 
-    def forget_all_collected(self) -> None:
-        """Forget the keys of all owners that were collected.
-
-        Not those in the queue: from Python 3.13 on it gives an item to the waiting thread, which may not have run yet.
-        """
-        for reference in list(self.holds.values()):
-            if reference() is None:
-                self._forget_collected(reference)
-
     def _run_beside(self) -> None:
         """Forget keys as their owners are collected; at the end free everything when the running call is over."""
         self.backends[0].enter_thread()
         while not isinstance(item := self.items.get(), Closing):
-            self._forget_collected(item)
+            self.forget_collected(item)
             del item
         self._turns.take(lambda: False)
         try:
@@ -128,7 +119,7 @@ class _Call:
     def begin(self) -> Rank | None:
         """Return the rank that the call uses, None if its caller has given it up."""
         threads = self._threads
-        # This call may need their memory, and the other thread may not have run since.
+        # The other thread may not have run since.
         threads.forget_all_collected()
         # A failed call has aborted its communicator.
         threads.ranks = threads.ranks or threads.open_ranks()

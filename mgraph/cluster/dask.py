@@ -29,11 +29,12 @@ from mgraph.cluster.base import (
 )
 from mgraph.cluster.client_lease import require_connection, unreachable
 from mgraph.cluster.client_session import ClientSession
+from mgraph.cluster.holds import Holds, KeyHold
 from mgraph.cluster.log import call_scope, log_of, logged_failure
 from mgraph.cluster.scheduler_plugin import GangPlugin
 from mgraph.cluster.watch import Watch
 from mgraph.errors import ClusterError, UsageError
-from mgraph.signals import run_uninterrupted
+from mgraph.signals import run_in_thread, run_uninterrupted
 
 
 class DaskCluster(Cluster):
@@ -81,8 +82,9 @@ class DaskCluster(Cluster):
         self._session = ClientSession(client)
         self._pid = os.getpid()
         _install(client)
+        self._holds = _SessionHolds(self._session)
         # Sends messages alone: the objects of ranks are freed even without close().
-        self._finalizer = weakref.finalize(self, self._session.close)
+        self._finalizer = weakref.finalize(self, self._holds.end)
         self._finalizer.atexit = False
         # After an interrupt the session is closed when it has opened: a close sent earlier could overtake the opening.
         reply = run_uninterrupted(
@@ -128,6 +130,9 @@ class DaskCluster(Cluster):
     def forget(self, key: str) -> None:
         self._session.forget(key)
 
+    def hold(self, owner: object, key: str) -> KeyHold:
+        return KeyHold(owner, self._holds, key)
+
     def watch(self) -> Callable[[], Phase | None]:
         return Watch(self.client, self._session.name)
 
@@ -148,6 +153,7 @@ class DaskCluster(Cluster):
         check_process(self._pid, "this cluster")
         if not self._finalizer.alive:
             raise ClusterError("this cluster is closed: connect again")
+        self._holds.forget_all_collected()
         job = getattr(function, "__name__", "rank")
         error = None
         try:
@@ -175,6 +181,28 @@ class DaskCluster(Cluster):
             return self.client.sync(function, *args, **kwargs)
         except (OSError, ClosedClientError) as error:
             raise unreachable(error) from error
+
+
+class _SessionHolds(Holds):
+    """The holds of a session, with a thread that forgets keys as their owners are collected."""
+
+    def __init__(self, session: ClientSession) -> None:
+        super().__init__()
+        self._session = session
+        run_in_thread(self._run)
+
+    def forget(self, key: str) -> None:
+        self._session.forget(key)
+
+    def end(self) -> None:
+        """End the thread, and free the objects of all ranks."""
+        self.items.put(None)
+        self._session.close()
+
+    def _run(self) -> None:
+        while (gone := self.items.get()) is not None:
+            self.forget_collected(gone)
+            del gone
 
 
 def _install(client: Client) -> None:

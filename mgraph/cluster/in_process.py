@@ -14,7 +14,6 @@ from mgraph.backends.create import make_backend
 from mgraph.backends.progress import Phase, seen_phase
 from mgraph.cluster.base import (
     Cluster,
-    Hold,
     Objects,
     Rank,
     check_deadline,
@@ -23,7 +22,8 @@ from mgraph.cluster.base import (
     check_process,
 )
 from mgraph.cluster.caller_thread import CallerThread, HeldErrors
-from mgraph.cluster.local_ranks import LocalRanks, OwnerGone
+from mgraph.cluster.holds import KeyHold
+from mgraph.cluster.local_ranks import LocalRanks
 from mgraph.cluster.rank_threads import RankThreads
 from mgraph.comm.base import DEFAULT_TIMEOUT_S, Communicator
 from mgraph.comm.threads import open_threads
@@ -128,7 +128,7 @@ class InProcessCluster(Cluster):
     def forget(self, key: str) -> None:
         self._threads.forget(key)
 
-    def hold(self, owner: object, key: str) -> Hold:
+    def hold(self, owner: object, key: str) -> KeyHold:
         return KeyHold(owner, self._threads, key)
 
     def watch(self) -> Callable[[], Phase | None]:
@@ -149,33 +149,6 @@ class InProcessCluster(Cluster):
         for part in list(self._narrowed.values()):
             part.close()
         self._threads.close()
-
-
-class KeyHold:
-    """Forgets a key when it is called, or when its owner is collected.
-
-    A finalizer in Python could lose an interrupt and leave the key behind. So no Python code runs when the owner is
-    collected: the interpreter calls `put` with the dead weak reference, and rank 0's thread, or the one that runs with
-    the rank's callers, forgets the key before the next call.
-    """
-
-    def __init__(self, owner: object, threads: LocalRanks, key: str) -> None:
-        self._threads = threads
-        self._key = key
-        reference = OwnerGone(owner, threads.items.put)
-        reference.key = key
-        # Held here, since a weak reference that is collected before its referent calls nothing.
-        threads.holds[key] = reference
-
-    @property
-    def alive(self) -> bool:
-        """Whether the key has not been forgotten."""
-        return self._key in self._threads.holds
-
-    def __call__(self) -> None:
-        # In this order: after an interrupt between the two lines, the end of the owner still frees the key.
-        self._threads.forget(self._key)
-        self._threads.holds.pop(self._key, None)
 
 
 def _shared_backend(name: str, num_ranks: int) -> Callable[[], Backend]:

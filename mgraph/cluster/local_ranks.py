@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 import threading
-import weakref
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import repeat
-from queue import Empty, SimpleQueue
+from queue import Empty
 from typing import Any, Protocol
 
 from mgraph.backends.base import Backend
 from mgraph.cluster.base import Objects, Rank
+from mgraph.cluster.holds import Holds, OwnerGone
 from mgraph.comm.base import Communicator
 from mgraph.errors import ClusterError
 from mgraph.formatting import counted
@@ -24,7 +24,7 @@ CLOSED = "this cluster is closed: connect again"
 OWN_CALL = "a function that runs on a rank called its own cluster: use the verbs of rank.comm there"
 
 
-class LocalRanks(ABC):
+class LocalRanks(Holds):
     """The ranks of this process.
 
     Attributes
@@ -36,11 +36,10 @@ class LocalRanks(ABC):
     items
         What a thread of this object gets: an OwnerGone with a key to forget, or the Closing, after which it frees
         everything and ends; of RankThreads also calls.
-    holds
-        By key, the references to living owners.
     """
 
     def __init__(self, backends: Sequence[Backend], open_comms: Callable[[], list[Communicator]]) -> None:
+        super().__init__()
         self.backends = backends
         self.objects = [Objects() for _ in backends]
         self._open_comms = open_comms
@@ -48,8 +47,6 @@ class LocalRanks(ABC):
         self.ranks = self.open_ranks()
         self.is_closed = False
         self._has_ended = False
-        self.items: SimpleQueue[Any] = SimpleQueue()
-        self.holds: dict[str, OwnerGone] = {}
         # Aborted by `close`.
         self.running: Running | None = None
         # The threads that a call needs, which cannot wait for one.
@@ -86,11 +83,6 @@ class LocalRanks(ABC):
         if wait and not self._has_ended and threading.get_ident() not in self._idents:
             wait_for(closing.answered)
 
-    def _forget_collected(self, gone: OwnerGone) -> None:
-        """Forget the key of an owner that was collected, unless the key was forgotten before."""
-        if self.holds.pop(gone.key, None) is not None:
-            self.forget(gone.key)
-
     def _free(self, closing: Closing) -> None:
         """Free everything when no call runs, and refuse the calls that still wait in the queue."""
         try:
@@ -121,13 +113,6 @@ class Running(Protocol):
     """A call that `close` aborts."""
 
     def abort(self, cause: str) -> None: ...
-
-
-class OwnerGone(weakref.ref):
-    """A weak reference to the owner of a key; queued when the owner is collected (KeyHold)."""
-
-    __slots__ = ("key",)
-    key: str
 
 
 class Closing:

@@ -8,6 +8,7 @@ import os
 import signal
 import threading
 import time
+import weakref
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from mgraph.backends.totals import total
 from mgraph.cluster.base import ERROR_WAIT_S, Objects
 from mgraph.cluster.dask import DaskCluster
 from mgraph.cluster.in_process import InProcessCluster
+from mgraph.errors import GraphClosed
 
 # How long ranks sleep after their last verb.
 LATE_S = 3.0
@@ -178,6 +180,30 @@ def keys_of_ranks(cluster):
     if isinstance(cluster, InProcessCluster):
         return [set(objects) for objects in cluster._objects]
     return list(cluster.client.run(held_keys).values())
+
+
+def test_no_interrupt_is_lost_where_an_owner_is_collected(cluster):
+    """Python drops what a finalizer raises: the key would stay."""
+
+    class Owner:
+        pass
+
+    def collect():
+        owners.clear()
+
+    cluster.run(programs.keep, "answer", 1)
+    owners = [Owner()]
+    cluster.hold(owners[0], "answer")
+    files = (*of_package(), weakref.__file__)
+    assert not interrupted_at(0, collect, files), "Python code ran"
+    wait_until(lambda: not any("answer" in keys for keys in keys_of_ranks(cluster)))
+    # The next call may need the memory, and begins without what was collected before it.
+    cluster.run(programs.keep, "answer", 1)
+    owners = [Owner()]
+    cluster.hold(owners[0], "answer")
+    owners.clear()
+    with pytest.raises(GraphClosed):
+        cluster.run(programs.recall, "answer")
 
 
 @pytest.mark.ci
