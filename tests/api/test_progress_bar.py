@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import os
 import pathlib
@@ -27,6 +28,7 @@ import mgraph as mg
 from mgraph.algorithms.common.traversal import Trace
 from mgraph.api import progress_bar
 from mgraph.api.progress_bar import Bar, facts_of
+from mgraph.backends.cpu import CpuBackend
 from mgraph.backends.progress import Phase
 from mgraph.cluster import watch
 from mgraph.cluster.dask import DaskCluster
@@ -101,7 +103,12 @@ def check_clean(text: str) -> None:
 
 
 def build(source: Rmat, num_ranks: int = 1):
-    with InProcessCluster(num_ranks) as cluster, mg.Graph.from_source(source, cluster=cluster, num_chunks=12) as g:
+    # With as many threads as chunks all would be made at once.
+    few_threads = functools.partial(CpuBackend, threads=2 // num_ranks)
+    with (
+        InProcessCluster(num_ranks, make_backend=few_threads) as cluster,
+        mg.Graph.from_source(source, cluster=cluster, num_chunks=12) as g,
+    ):
         return g.info, mg.bfs(g, 1).distances.to_numpy()
 
 
