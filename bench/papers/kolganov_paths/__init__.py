@@ -1,0 +1,1 @@
+"""Kolganov: shortest paths and breadth-first search over a list of edges."""
