@@ -63,7 +63,7 @@ def expand_levels(lo, hi, indptr, targets, least, most, heavy, abort, arrived, l
 
 @inline
 def expand_levels_on_core(indptr, targets, most, levels, queue, words):
-    """Process levels of fewer than `most` vertices; words are head and tail of the level in the queue, and the level."""
+    """Process levels of fewer than `most` vertices; words are a level's head and tail in the queue, and its number."""
     head = words[0]
     tail = words[1]
     level = words[2]

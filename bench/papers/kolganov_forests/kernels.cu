@@ -11,8 +11,8 @@ constexpr u32 ALL_LANES = 0xFFFFFFFFu;
 // In a list sorted by weight the first arc to another tree is the lightest. Arcs before it are in
 // the tree for good: the next round begins there.
 template <class Target> __device__ inline void first_leaving(i64 lo, i64 hi, const i64* indptr,
-                                                             const u32* tree, i64* begin, i64* found,
-                                                             Target target) {
+                                                             const u32* tree, i64* begin,
+                                                             i64* found, Target target) {
   for (i64 v = lo + warp_index(); v < hi; v += warp_count()) {
     // Lane 0 alone reads and writes where a list begins.
     i64 end = indptr[v + 1], at = __shfl_sync(ALL_LANES, lane_index() ? 0 : begin[v], 0);
@@ -74,8 +74,7 @@ extern "C" __global__ void lightest_leaving_arcs(i64 lo, i64 hi, const i64* indp
 extern "C" __global__ void lightest_of_trees(i64 lo, i64 hi, const i64* found, const u32* weights,
                                              const u32* edges, const u32* tree, i64* best) {
   for (i64 v = lo + thread_index(); v < hi; v += thread_count())
-    if (found[v] != NONE)
-      lower(&best[tree[v]], (i64)weights[found[v]] << 32 | edges[found[v]]);
+    if (found[v] != NONE) lower(&best[tree[v]], (i64)weights[found[v]] << 32 | edges[found[v]]);
 }
 
 extern "C" __global__ void least_weights(i64 lo, i64 hi, const i64* found, const double* weights,

@@ -106,7 +106,7 @@ def methods_of(setting: Setting, g: Graph, arcs: Arcs, *, has_cpu: bool = True) 
 
 
 def numbers_of(setting: Setting, g: Graph) -> Array:
-    """Number the vertices by a breadth-first search from the one of most arcs."""
+    """Return new numbers of the vertices by a breadth-first search from the one of most arcs."""
     root = int(setting.backend.to_host(setting.rows(g).indptr[1:] - setting.rows(g).indptr[:-1]).argmax())
     with mg.bfs(g, root) as result:
         levels = setting.backend.to_device(result.distances.to_numpy())
@@ -119,9 +119,8 @@ def expected_edges(setting: Setting, g: Graph, arcs: Arcs) -> Array:
     high = np.uint64(32)
     with mg.minimum_spanning_forest(g) as result:
         mg.validate(result)
-        sources, targets = (
-            setting.backend.to_device(column.to_numpy().astype(np.uint64)) for column in (result.sources, result.targets)
-        )
+        ends = (column.to_numpy().astype(np.uint64) for column in (result.sources, result.targets))
+        sources, targets = (setting.backend.to_device(end) for end in ends)
     keys = arcs.edge_starts.astype(np.uint64) << high | arcs.edge_ends
     return setting.backend.xp.searchsorted(keys, sources << high | targets)
 

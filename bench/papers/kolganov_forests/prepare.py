@@ -64,7 +64,7 @@ class Lists:
 
 
 def list_arcs(backend: Backend, rows: Rows) -> Arcs:
-    """Number the edges, and replace float weights by ranks that order as they do."""
+    """Return arcs and numbered edges, with float weights and with ranks that order as they do."""
     xp = backend.xp
     starts = starts_of(backend, rows)
     targets = rows.targets
@@ -81,7 +81,7 @@ def list_arcs(backend: Backend, rows: Rows) -> Arcs:
 
 
 def near_numbers(backend: Backend, levels: Array, parents: Array) -> Array:
-    """Number vertices by level, then by parent, of a breadth-first search: close vertices have close numbers."""
+    """Return numbers by level, then by parent, of a breadth-first search: close vertices have close ones."""
     xp = backend.xp
     order = xp.argsort(_pair(levels.astype(np.uint32), parents.astype(np.uint32)), kind="stable")
     numbers = xp.empty(len(levels), np.uint32)

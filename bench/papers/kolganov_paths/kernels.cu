@@ -13,9 +13,9 @@ template <bool READ_ONLY, class T> __device__ inline T seen(const T* p) {
   return READ_ONLY ? load_stale(p) : load_relaxed(p);
 }
 
-template <bool READ_ONLY>
-__device__ inline void relax(i64 lo, i64 hi, const u32* starts, const u32* ends,
-                             const double* weights, i64 iteration, double* dist, i64* modified) {
+template <bool READ_ONLY> __device__ inline void relax(i64 lo, i64 hi, const u32* starts,
+                                                       const u32* ends, const double* weights,
+                                                       i64 iteration, double* dist, i64* modified) {
   for (i64 e = lo + thread_index(); e < hi; e += thread_count()) {
     u32 u = starts[e], v = ends[e];
     double weight = weights[e], from = seen<READ_ONLY>(&dist[u]), to = seen<READ_ONLY>(&dist[v]);
@@ -55,9 +55,9 @@ extern "C" __global__ void relax_arcs(i64 lo, i64 hi, const u32* starts, const u
   }
 }
 
-template <bool READ_ONLY>
-__device__ inline void advance(i64 lo, i64 hi, const u32* starts, const u32* ends, i64 level,
-                               u8* levels, i64* modified) {
+template <bool READ_ONLY> __device__ inline void advance(i64 lo, i64 hi, const u32* starts,
+                                                         const u32* ends, i64 level, u8* levels,
+                                                         i64* modified) {
   for (i64 e = lo + thread_index(); e < hi; e += thread_count()) {
     u32 u = starts[e], v = ends[e];
     u8 from = seen<READ_ONLY>(&levels[u]), to = seen<READ_ONLY>(&levels[v]);
