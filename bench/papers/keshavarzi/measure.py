@@ -16,6 +16,7 @@ from shape_graphs import road
 
 import mgraph as mg
 from mgraph.api.graph import Graph
+from papers.keshavarzi.kernels import UNREACHED
 from papers.keshavarzi.methods import Adjacency, by_choice, by_mask, by_queue, by_warps
 from papers.trials import ORDER, Search, Setting, expected_of, line_of, own_times, search_times
 
@@ -56,7 +57,8 @@ def methods_of(setting: Setting, g: Graph, algorithm: str) -> dict[str, Search]:
     """Return the methods, each a search from a source."""
     rows = setting.rows(g)
     host = setting.on_host(rows.indptr, rows.targets)
-    graph = Adjacency(rows.indptr, rows.targets, (host[0], host[1]))
+    of_search = np.full(g.num_vertices, UNREACHED, np.int32), np.empty(g.num_vertices, np.uint32)
+    graph = Adjacency(rows.indptr, rows.targets, (host[0], host[1]), *of_search)
     named = {
         "Harish, masks": by_mask,
         "Luo, queues": by_queue,

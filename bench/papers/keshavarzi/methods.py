@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from mgraph.backends.base import Backend, PersistentBackend
-from mgraph.backends.cpu import CpuBackend
 from mgraph.types import Array
 from papers.keshavarzi.kernels import (
     BLOCK,
@@ -30,11 +29,16 @@ WORDS = 8
 
 @dataclass(frozen=True)
 class Adjacency:
-    """Rows on the backend, and their copy for the CPU."""
+    """Rows on the backend, their copy for the CPU, and the arrays of a search by the CPU.
+
+    `host_levels` are of no vertex reached before a search and after it: a search clears what it has written.
+    """
 
     indptr: Array
     targets: Array
     on_host: tuple[np.ndarray, np.ndarray]
+    host_levels: np.ndarray
+    host_queue: np.ndarray
 
     @property
     def num_vertices(self) -> int:
@@ -129,6 +133,8 @@ class Levels:
         The vertices of the level are queue[head .. tail].
     known
         Vertices of the queue that both sides know.
+    num_on_host
+        Vertices of the queue that the CPU has.
     """
 
     def __init__(self, backend: Backend, graph: Adjacency, limits: Limits, source: int) -> None:
@@ -141,13 +147,20 @@ class Levels:
         self.queue[:1] = source
         self.set_aside = backend.xp.empty(n, np.uint32)
         self.head = self.level = 0
-        self.tail = self.known = 1
-        if limits.on_core > 1:
-            self.host_levels = _start(CpuBackend(1), n, source)
-            self.host_queue = np.full(n, source, np.uint32)
+        self.tail = self.known = self.num_on_host = 1
+        self.host_levels = graph.host_levels
+        self.host_levels[source] = 0
+        self.host_queue = graph.host_queue
+        self.host_queue[0] = source
 
     def search(self, *, wide_by_queue: bool) -> Array:
         """Process level after level by the method of its size; return the levels."""
+        try:
+            return self._search(wide_by_queue)
+        finally:
+            self.host_levels[self.host_queue[: self.num_on_host]] = UNREACHED
+
+    def _search(self, wide_by_queue: bool) -> Array:
         is_on_core = False
         while (width := self.tail - self.head) > 0:
             if width < self.limits.on_core:
@@ -174,6 +187,7 @@ class Levels:
         state = self.host_levels, self.host_queue, words
         expand_levels_on_core(*self.graph.on_host, self.limits.on_core, *state)
         self.head, self.tail, self.level = words.tolist()
+        self.num_on_host = self.tail
 
     def _run_in_one_launch(self) -> None:
         least = max(self.limits.on_core, 1)
@@ -204,7 +218,7 @@ class Levels:
         new = slice(self.known, self.tail)
         self.host_queue[new] = self.backend.to_host(self.queue[new])
         self.host_levels[self.host_queue[new]] = self.backend.to_host(self.levels[self.queue[new]])
-        self.known = self.tail
+        self.known = self.num_on_host = self.tail
 
     def _copy_to_device(self) -> None:
         """Give the device what the CPU has found since."""
