@@ -6,8 +6,8 @@
 Every result of every method is compared with mgraph's validated one: a difference ends the run. The rows, and what of a
 paper's tables is left out, are those of `bench/papers/*/measure.py`. The records of `--record` go to `bench/results`;
 docs/papers.md has their tables and figures (`bench/papers_report.py`). `--quick` takes small graphs, for a look and for
-CI. Road maps of the DIMACS challenge (NY.gr.xz and others) are read from the folder `--roads`; without it paper
-`keshavarzi` has none.
+CI. `--figures` draws the papers' figures of what was measured into a folder, as PNG and SVG. Road maps of the DIMACS
+challenge (NY.gr.xz and others) are read from the folder `--roads`; without it paper `keshavarzi` has none.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ import time
 
 import click
 import record
+from papers import figures
 from papers.trials import Setting
 
+import mgraph as mg
 from mgraph.backends.cpu import CpuBackend
-from mgraph.cluster.in_process import InProcessCluster
 
 PAPERS = ("kolganov_paths", "kolganov_forests", "guo", "fixed_degree", "keshavarzi")
 
@@ -33,6 +34,7 @@ PAPERS = ("kolganov_paths", "kolganov_forests", "guo", "fixed_degree", "keshavar
 @click.option("--sources", type=click.IntRange(1), default=8, show_default=True)
 @click.option("--roads", type=click.Path(exists=True, file_okay=False, path_type=pathlib.Path))
 @click.option("--record", "is_recorded", is_flag=True, help="Append the lines to bench/results.")
+@click.option("--figures", "folder", type=click.Path(file_okay=False, path_type=pathlib.Path))
 @click.option("--commit", help="The commit to record, if this is not a checkout.")
 def main(
     papers: tuple[str, ...],
@@ -41,9 +43,12 @@ def main(
     sources: int,
     roads: pathlib.Path | None,
     is_recorded: bool,
+    folder: pathlib.Path | None,
     commit: str | None,
 ) -> None:
-    with InProcessCluster(1, backend=backend) as cluster:
+    if folder and not figures.is_drawable():
+        raise click.ClickException("figures need matplotlib: pip install 'dask-mgraph[plot]'")
+    with mg.connect(num_ranks=1, backend=backend) as cluster:
         (rank,) = cluster._ranks  # in this process
         host = rank.backend if backend == "cpu" else CpuBackend()
         setting = Setting(cluster, rank.backend, host, quick, 2 if quick else sources, roads)
@@ -51,10 +56,14 @@ def main(
             module = importlib.import_module(f"papers.{paper}.measure")
             print(f"\n{module.TITLE}", flush=True)
             began = time.perf_counter()
+            lines = []
             for line in module.measure(setting):
+                lines.append(line)
                 show(line)
                 if is_recorded:
                     record.append(backend, commit, {"bench": "papers", "paper": paper, "quick": quick} | line)
+            if folder:
+                print(*figures.draw(paper, lines, folder))
             print(f"{paper}: {time.perf_counter() - began:.1f} s", flush=True)
 
 
