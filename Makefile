@@ -6,7 +6,7 @@ CUDA_FILES := $(shell find mgraph tests bench -name '*.cu' -o -name '*.cuh' -o -
 	-o -name '*.c' -o -name '*.cc' -o -name '*.cpp')
 SHELL_FILES := .ci/run bench/device.sh $(wildcard deploy/*.sh deploy/*/*.sbatch)
 
-.PHONY: help check format test test-ci test-all soak deploy gpu gpu-sanitize bench docs release
+.PHONY: help check format test test-ci test-all soak deploy gpu gpu-sanitize bench papers docs release
 
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 16
@@ -60,6 +60,10 @@ gpu-sanitize:  ## every step kernel under compute-sanitizer on a GPU: memory err
 bench:  ## measure, and append to bench/results
 	$(PYTHON) bench/run.py rmat18 rmat20 grid1k --backend cpu
 	$(PYTHON) bench/report.py
+
+PAPERS ?= --quick
+papers:  ## the five papers again, small graphs; PAPERS="--backend cuda --record --roads FOLDER" for all
+	$(PYTHON) bench/five_papers.py $(PAPERS) --figures build/papers
 
 # That their paths exist and their examples run is tested by tests/repo/test_docs.py.
 docs:  ## the site, into build/docs
