@@ -4,10 +4,11 @@
 #   bench/device.sh tests LOGS      the whole suite with --require gpu
 #   bench/device.sh searches LOGS   one GPU: scales 20 to 24 and a grid, random roots, frontier and sweep
 #   bench/device.sh forests LOGS    one GPU: components and spanning forests, RMAT and SSCA2 graphs
-#   bench/device.sh parts LOGS      one GPU: preparations of a forest, and compressed adjacency
+#   bench/device.sh parts LOGS      one GPU: preparations of a forest
 #   bench/device.sh wide LOGS       one GPU: a forest of a graph of more than 2^32 edges
 #   bench/device.sh compact LOGS N  N GPUs: scale 28, and the largest graph that they hold, in the compact layout
-#   bench/device.sh ablation LOGS   one GPU: what each optimization gains
+#   bench/device.sh papers LOGS     one GPU: the five papers, with road maps of the folder ROADS if there is one
+#   bench/device.sh costs LOGS      one GPU: what the choice by measured rates gains
 #   bench/device.sh sanitize LOGS   one GPU: every algorithm under the tools of compute-sanitizer
 #   bench/device.sh counters LOGS   one GPU: hardware counters of searches that miss their goals
 #   bench/device.sh energy LOGS     one GPU: MTEPS per watt of searches, scales 20 to 28
@@ -37,10 +38,8 @@ case $what in
     run rmat16 rmat20 rmat21 rmat22 rmat24 uni24 grid4k ssca2-16 ssca2-21 ssca2-24 --algorithm components --algorithm msf
     ;;
   parts)
-    {
-      python3 bench/forest_parts.py rmat22 ssca2-21 --backend cuda ${COMMIT:+--commit "$COMMIT"}
-      python3 bench/neighbours.py rmat24 uni24 ssca2-21 ${COMMIT:+--commit "$COMMIT"}
-    } 2>&1 | tee "$logs/parts.log"
+    python3 bench/forest_parts.py rmat22 ssca2-21 --backend cuda ${COMMIT:+--commit "$COMMIT"} 2>&1 |
+      tee "$logs/parts.log"
     ;;
   wide)
     run rmat28-ef17 --algorithm msf --sources 3 --builds 1
@@ -52,11 +51,13 @@ case $what in
     for ((n = 2; n <= gpus; n *= 2)); do scale=$((scale + 1)); done
     run "rmat$scale" --ranks "$gpus" --layout compact --weights none --algorithm bfs --sources "${SOURCES:-4}" --builds 1
     ;;
-  ablation)
-    python3 bench/ablation.py rmat14 rmat16 rmat18 rmat20 rmat22 rmat24 ${COMMIT:+--commit "$COMMIT"} 2>&1 |
-      tee "$logs/ablation.log"
+  papers)
+    python3 bench/five_papers.py --backend cuda --record ${ROADS:+--roads "$ROADS"} ${COMMIT:+--commit "$COMMIT"} 2>&1 |
+      tee "$logs/papers.log"
+    ;;
+  costs)
     python3 bench/cost_model.py rmat20 rmat22 rmat24 uni24 grid4k ${COMMIT:+--commit "$COMMIT"} 2>&1 |
-      tee -a "$logs/ablation.log"
+      tee "$logs/costs.log"
     ;;
   sanitize)
     python3 bench/sanitize.py "$logs" ${COMMIT:+--commit "$COMMIT"} 2>&1 | tee "$logs/sanitize.log"
@@ -86,7 +87,7 @@ case $what in
     cp docs/scaling* "$logs/"
     ;;
   *)
-    sed -n '2,17p' "$0" >&2
+    sed -n '2,18p' "$0" >&2
     exit 2
     ;;
 esac

@@ -12,7 +12,7 @@ The base is the forest from the rows as they are built; each line below is one c
     two minima        the same weights unchanged, by two minima instead of one
     sorted rows       only the time to sort every row by weight, from which the papers' search starts
 
-`bench/neighbours.py` measures compressed adjacency.
+`bench/five_papers.py` measures the preparations of the paper's own search.
 """
 
 from __future__ import annotations

@@ -41,8 +41,9 @@ and appends a record to `bench/results`. The other programs:
   kernel. (`docs/variants.md` has the choice of the loop.) `bench/counters.py`: hardware counters of a search's kernels.
   `bench/floors.py`: the least time that any algorithm needs. `bench/checkpoints.py`: what checkpoints take and save.
 - `bench/energy.py`: the energy of searches, in MTEPS per watt of one GPU's board.
-- `bench/ablation.py`: what each optimization of the papers gains. `bench/forest_parts.py` and `bench/neighbours.py`:
-  what the preparation of a forest, and compressed adjacency, would gain. `bench/edge_blocks.py`: the two sorts of edges
+- `bench/five_papers.py`: the five papers that mgraph grew from, run again (`make papers`): their graphs and methods,
+  and mgraph beside them. `bench/papers_report.py` writes their tables and figures into `docs/papers.md`.
+- `bench/forest_parts.py`: what the preparation of a forest would gain. `bench/edge_blocks.py`: the two sorts of edges
   into blocks.
 - `bench/conformance`: the reference code of Graph500, the verifiers of the GAP benchmark, and the rules and data of
   LDBC Graphalytics, each judging mgraph's results ([docs/validation.md](../docs/validation.md)).
@@ -84,10 +85,6 @@ TODAY = {
     "rates, no queue of far": "measured rates, no far queue",
     "as it is": "none",
     "ranks": "integer ranks of weights",
-    "look up": "lookup",
-    "stepped": "step",
-    "plain rows": "persistent, plain rows",
-    "frontier": "default",
     "mgraph/kernels/bfs_sweep.py": "mgraph/algorithms/bfs/sweep_kernels.py",
     "mgraph/kernels/sssp_fused.cuh": "mgraph/algorithms/sssp/persistent_kernels.cuh",
 }
@@ -102,14 +99,10 @@ def main() -> None:
         if path.stem in ("deploy", "faults", "soak", "suite"):
             continue
         text.append(f"\n## {path.stem}\n")
-        ablations = [line for line in lines if line.get("bench") == "ablation"]
         text += _goals(path.stem, lines) + _calls(lines) + _sanitized(lines)
         if searches := _newest([line for line in lines if "gap_ms" not in line and "bench" not in line]):
             text.append(_table(SEARCH_COLUMNS, searches))
         text += _clocks(searches)
-        if ablations:
-            text.append(ABLATION)
-            text.append(_ablation_table(ablations))
         for title, columns, kind in PARTS:
             if parts := [line for line in lines if line.get("bench") == title]:
                 newest = {tuple(line[name] for name in kind): line for line in parts}
@@ -294,31 +287,6 @@ def _clocks(searches: list[dict]) -> list[str]:
     return [CLOCKS, _table(CLOCK_COLUMNS, rows)] if rows else []
 
 
-ABLATION = """
-What the papers' optimizations gain, in 10^9 arcs of the graph per second without predecessors (`bench/ablation.py`):
-one thread for each edge; with segments; with a read-only copy of the state; with both. Then mgraph's sweep and its
-frontier variants: the step variant; the persistent kernel over plain rows; and the default (SSSP: over weight-sorted
-rows). Each in natural and in degree order.
-"""
-PAPERS = ("base", "segments", "read-only", "segments+read-only")
-OWN = ("sweep", "stepped", "plain rows", "frontier")
-
-
-def _ablation_table(lines: list[dict]) -> str:
-    """Return a row for each graph, algorithm and order, a column per variant."""
-    rates = {(line["algorithm"], line["graph"], line["order"], line["variant"]): line["arcs_per_s"] for line in lines}
-    kinds = dict.fromkeys((line["algorithm"], line["graph"], line["order"]) for line in lines)
-    columns: dict = {name: lambda kind, i=i: kind[i] for i, name in enumerate(("algorithm", "graph", "order"))}
-    for variant in (*PAPERS, *OWN):
-        columns[TODAY.get(variant, variant)] = lambda kind, variant=variant: (
-            f"{rates[*kind, variant] / 1e9:.3g}" if (*kind, variant) in rates else ""
-        )
-    commits = {(line["algorithm"], line["graph"], line["order"]): line["commit"] for line in lines}
-    columns["commit"] = lambda kind: commits[kind]
-    rows = sorted(kinds, key=lambda kind: (*_place({"algorithm": kind[0], "graph": kind[1], "method": ""}), kind[2]))
-    return _table(columns, rows)
-
-
 ABOUT = {
     "libraries": """
 Python libraries on the same cores, in one run (`bench/libraries.py`): milliseconds of whole calls, from the library's
@@ -350,11 +318,6 @@ constants, and with one method excluded.
 What each preparation of a spanning forest gains (`bench/forest_parts.py`): milliseconds of the forest with one change,
 and of the preparation, which would be added. Fully sorted rows, from which the papers start, take longer to sort than
 the forest takes; so do integer ranks of weights that do not fit 32 bits.
-""",
-    "neighbours": """
-Whether compressed adjacency would be faster (`bench/neighbours.py`): all arcs of a graph are read, without and with a
-lookup of each neighbor's tree. The lookups take many times longer than the reads. For most arcs a spanning forest looks
-up one bit, which also takes several times longer than to read the neighbor's id: so rows are not compressed.
 """,
 }
 LIBRARY_COLUMNS = {
@@ -419,15 +382,6 @@ PART_COLUMNS = {
     "preparation ms": lambda line: f"{line['prepare_ms']:.3g}" if line["prepare_ms"] else "",
     "commit": lambda line: line["commit"],
 }
-NEIGHBOR_COLUMNS = {
-    "graph": lambda line: line["graph"],
-    "order": lambda line: line["order"],
-    "phase": lambda line: TODAY.get(line["phase"], line["phase"]),
-    "bits": lambda line: str(line["bits"]),
-    "B/arc": lambda line: f"{line['bytes_per_arc']:.3g}",
-    "median ms": lambda line: f"{line['median_ms']:.3g}",
-    "commit": lambda line: line["commit"],
-}
 PARTS = (
     ("libraries", LIBRARY_COLUMNS, ("graph", "algorithm")),
     ("ingest", INGEST_COLUMNS, ("graph", "way")),
@@ -435,7 +389,6 @@ PARTS = (
     ("energy", ENERGY_COLUMNS, ("graph", "algorithm")),
     ("forms", FORM_COLUMNS, ("graph", "algorithm", "part")),
     ("forest parts", PART_COLUMNS, ("graph", "part")),
-    ("neighbours", NEIGHBOR_COLUMNS, ("graph", "order", "phase", "bits")),
 )
 
 
