@@ -106,7 +106,7 @@ def prepare(backend: Backend, arcs: Arcs, *, is_sorted: bool, numbers: Array | N
         targets = targets[order]
         edges = edges[order]
     indptr = xp.zeros(len(degrees) + 1, np.int64)
-    xp.cumsum(degrees, out=indptr[1:])
+    indptr[1:] = xp.cumsum(degrees)
     weights = (arcs.ranks if has_ranks else arcs.weights)[edges]
     return Lists(indptr, targets, weights, edges, edge_starts, edge_ends, is_sorted)
 
@@ -125,7 +125,7 @@ def compress(backend: Backend, lists: Lists) -> Lists:
     is_compressed = bases[starts] != NO_BASE
     offsets = xp.where(is_compressed, lists.targets - bases[starts], np.uint32(0))
     padded = xp.zeros(-(-len(offsets) // 4) * 4, np.uint8)
-    padded[: len(offsets)] = offsets >> np.uint32(8)
+    padded[: len(offsets)] = (offsets >> np.uint32(8)).astype(np.uint8)
     multiples = padded[0::4] | padded[1::4] << 2 | padded[2::4] << 4 | padded[3::4] << 6
     share = float(is_compressed.mean())
     bytes_per_arc = round(1.25 * share + 4 * (1 - share) + 4 * n / len(offsets), 3)

@@ -125,7 +125,7 @@ def own_lines(setting: Setting, g: Graph, algorithm: str, expected: list[Expecte
             g.cluster.run(forget, g._key)
         else:
             # A search that was prepared before makes no weight-sorted rows again.
-            line("", "persistent")
+            own_times(g, algorithm, "persistent", expected[:1])
             if shard.weight_sorted_rows is not None:
                 with mock.patch.object(shard, "weight_sorted_rows", None):
                     yield line("mgraph, plain rows", "persistent")
