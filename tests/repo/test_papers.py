@@ -26,6 +26,7 @@ from mgraph.cluster.in_process import InProcessCluster
 
 BENCH = pathlib.Path(__file__).parents[2] / "bench"
 PAPERS = sorted(path.parent.name for path in BENCH.glob("papers/*/kernels.cu"))
+PLACES = [pytest.param(name, marks=[pytest.mark.gpu] if name == "cuda" else []) for name in available_backends()]
 SEARCHES = [("kolganov_paths", "bfs"), ("kolganov_paths", "sssp"), ("guo", "sssp"), ("keshavarzi", "bfs")]
 
 
@@ -101,7 +102,7 @@ def cluster():
         yield cluster
 
 
-@pytest.fixture(params=available_backends(), scope="module")
+@pytest.fixture(params=PLACES, scope="module")
 def setting(request, cluster):
     """Where methods run: the CPU, the emulator (graphs are built by the CPU), a GPU if there is one."""
     with pytest.MonkeyPatch.context() as patch, contextlib.ExitStack() as stack:
