@@ -19,6 +19,7 @@ import time
 import click
 import record
 from papers import figures
+from papers.keshavarzi.measure import ROAD_MAPS
 from papers.trials import Setting
 
 import mgraph as mg
@@ -48,7 +49,13 @@ def main(
 ) -> None:
     if folder and not figures.is_drawable():
         raise click.ClickException("figures need matplotlib: pip install 'dask-mgraph[plot]'")
-    with mg.connect(num_ranks=1, backend=backend) as cluster:
+    if roads and not any(roads.glob(ROAD_MAPS)):
+        raise click.BadParameter(f"{roads} has no {ROAD_MAPS}", param_hint="--roads")
+    try:
+        connected = mg.connect(num_ranks=1, backend=backend)
+    except mg.UsageError as error:
+        raise click.ClickException(str(error)) from None
+    with connected as cluster:
         (rank,) = cluster._ranks  # in this process
         host = rank.backend if backend == "cpu" else CpuBackend()
         setting = Setting(cluster, rank.backend, host, quick, 2 if quick else sources, roads)

@@ -249,6 +249,20 @@ def test_figures_without_matplotlib_are_refused_in_one_line(monkeypatch, tmp_pat
     assert (done.exit_code, done.output) == (1, "Error: figures need matplotlib: pip install 'dask-mgraph[plot]'\n")
 
 
+def test_a_gpu_that_is_not_there_is_refused_in_one_line(monkeypatch):
+    def refuse(**_):
+        raise mg.UsageError("no GPU is seen here")
+
+    monkeypatch.setattr(mg, "connect", refuse)
+    done = CliRunner().invoke(importlib.import_module("five_papers").main, ["guo", "--backend", "cuda"])
+    assert (done.exit_code, done.output) == (1, "Error: no GPU is seen here\n")
+
+
+def test_a_folder_without_road_maps_is_refused(tmp_path):
+    done = CliRunner().invoke(importlib.import_module("five_papers").main, ["--roads", str(tmp_path)])
+    assert done.exit_code == 2 and "has no *.gr.xz" in done.output
+
+
 # ---- the command -----------------------------------------------------------------------------------
 @pytest.mark.ci
 @pytest.mark.parametrize("paper", PAPERS)

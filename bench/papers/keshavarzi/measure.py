@@ -23,6 +23,7 @@ from papers.trials import ORDER, Search, Setting, expected_of, line_of, own_time
 TITLE = "Keshavarzi, Deldari, Abrishami: breadth-first search on CPU and GPU"
 ALGORITHMS = ("bfs",)
 SPECS = ("uniform:2^20:12", "uniform:2^22:4", "uniform:2^22:12", "uniform:2^22:32", "rmat:22")
+ROAD_MAPS = "*.gr.xz"
 QUICK_SPECS = ("uniform:2^11:12", "rmat:9", "grid:32x32")
 
 
@@ -41,7 +42,7 @@ def graphs(setting: Setting) -> Iterator[contextlib.AbstractContextManager[Graph
     """Yield the graphs, generated ones and those of the folder of road maps."""
     for spec in setting.pick(SPECS, QUICK_SPECS):
         yield setting.open(spec)
-    for file in sorted(setting.roads.glob("*.gr.xz")) if setting.roads else ():
+    for file in sorted(setting.roads.glob(ROAD_MAPS)) if setting.roads else ():
         yield open_road(setting, file)
 
 
