@@ -118,15 +118,13 @@ def own_lines(setting: Setting, g: Graph, algorithm: str, expected: list[Expecte
     yield line("mgraph, sweep", "sweep")
     shard = setting.rank.objects[g._key]
     if has_persistent_kernels(setting.backend):
-        if algorithm == "bfs":
-            with mock.patch.object(*PLACES["bfs"], CHOICES["bfs"]["rates, no pull"]):
-                g.cluster.run(forget, g._key)
-                yield line("mgraph, no pull", "persistent")
+        with mock.patch.object(*PLACES[algorithm], CHOICES[algorithm]["rates, no pull"]):
             g.cluster.run(forget, g._key)
-        else:
-            # A search that was prepared before makes no weight-sorted rows again.
-            own_times(g, algorithm, "persistent", expected[:1])
-            if shard.weight_sorted_rows is not None:
-                with mock.patch.object(shard, "weight_sorted_rows", None):
-                    yield line("mgraph, plain rows", "persistent")
+            yield line("mgraph, no pull", "persistent")
+        g.cluster.run(forget, g._key)
+        # A search that was prepared before makes no weight-sorted rows again.
+        own_times(g, algorithm, "persistent", expected[:1])
+        if algorithm == "sssp" and shard.weight_sorted_rows is not None:
+            with mock.patch.object(shard, "weight_sorted_rows", None):
+                yield line("mgraph, plain rows", "persistent")
     yield line("mgraph", "frontier")
