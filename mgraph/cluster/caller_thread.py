@@ -92,7 +92,7 @@ class CallerThread(LocalRanks):
         """Forget keys as their owners are collected; at the end free everything when the running call is over."""
         self.backends[0].enter_thread()
         while not isinstance(item := self.items.get(), Closing):
-            self.forget_collected(item)
+            self.holds.forget_collected(item)
             del item
         self._turns.take(lambda: False)
         try:
@@ -120,7 +120,7 @@ class _Call:
         """Return the rank that the call uses, None if its caller has given it up."""
         threads = self._threads
         # The other thread may not have run since.
-        threads.forget_all_collected()
+        threads.holds.forget_all_collected()
         # A failed call has aborted its communicator.
         threads.ranks = threads.ranks or threads.open_ranks()
         threads.running = self

@@ -126,10 +126,10 @@ class InProcessCluster(Cluster):
         return self._narrowed[num_ranks]
 
     def forget(self, key: str) -> None:
-        self._threads.forget(key)
+        self._threads.holds.forget(key)
 
     def hold(self, owner: object, key: str) -> KeyHold:
-        return KeyHold(owner, self._threads, key)
+        return KeyHold(owner, self._threads.holds, key)
 
     def watch(self) -> Callable[[], Phase | None]:
         backend = self._threads.backends[0]

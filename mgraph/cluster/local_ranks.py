@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -24,7 +24,7 @@ CLOSED = "this cluster is closed: connect again"
 OWN_CALL = "a function that runs on a rank called its own cluster: use the verbs of rank.comm there"
 
 
-class LocalRanks(Holds):
+class LocalRanks(ABC):
     """The ranks of this process.
 
     Attributes
@@ -39,9 +39,10 @@ class LocalRanks(Holds):
     """
 
     def __init__(self, backends: Sequence[Backend], open_comms: Callable[[], list[Communicator]]) -> None:
-        super().__init__()
         self.backends = backends
         self.objects = [Objects() for _ in backends]
+        self.holds = LocalHolds(self.objects)
+        self.items = self.holds.items
         self._open_comms = open_comms
         self._pid = os.getpid()
         self.ranks = self.open_ranks()
@@ -61,12 +62,6 @@ class LocalRanks(Holds):
         size = len(self.backends)
         parts = zip(self._open_comms(), self.backends, self.objects, strict=True)
         return [Rank(r, size, comm, backend, objects) for r, (comm, backend, objects) in enumerate(parts)]
-
-    def forget(self, key: str) -> None:
-        """Drop the objects of all ranks under a key; finalizers call it, in any thread."""
-        if os.getpid() == self._pid:
-            # One call in C: an interrupt between two ranks, lost in a finalizer, would leave the objects of the rest.
-            deque(map(dict.pop, self.objects, repeat(key), repeat(None)), maxlen=0)
 
     def close(self, *, wait: bool = True) -> None:
         """Abort the running call, refuse waiting ones, and free the objects of ranks; from any thread."""
@@ -107,6 +102,20 @@ def no_threads(number: int, error: RuntimeError) -> ClusterError:
     return ClusterError(
         f"{counted(number, 'rank')} in this process need a thread each ({error}): use fewer (--workers)"
     )
+
+
+class LocalHolds(Holds):
+    """The holds of ranks in this process."""
+
+    def __init__(self, objects: Sequence[Objects]) -> None:
+        super().__init__()
+        self._objects = objects
+        self._pid = os.getpid()
+
+    def forget(self, key: str) -> None:
+        if os.getpid() == self._pid:
+            # One call in C: an interrupt between two ranks, lost in a finalizer, would leave the objects of the rest.
+            deque(map(dict.pop, self._objects, repeat(key), repeat(None)), maxlen=0)
 
 
 class Running(Protocol):

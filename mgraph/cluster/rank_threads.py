@@ -83,7 +83,7 @@ class RankThreads(LocalRanks):
             if isinstance(item, Call):
                 self._run(item)
             else:
-                self.forget_collected(item)
+                self.holds.forget_collected(item)
             # Otherwise the arguments and results of this call would live until the next one.
             del item
         self._end(item)

@@ -289,7 +289,7 @@ def test_key_of_a_collected_owner_is_forgotten_without_a_call_and_before_the_nex
     wait_until(lambda: not any(cluster._objects))
     hold("second")
     assert cluster.run(lambda rank: list(rank.objects)) == [[]]
-    assert not cluster._threads.by_key
+    assert not cluster._threads.holds.by_key
 
 
 def test_thread_beside_ends_with_the_cluster():
