@@ -121,7 +121,7 @@ class Conditions:
     """What decides which variant runs; equal on every rank."""
 
     method: str  # of METHODS, or the short name of a variant
-    layout: str  # rows or compact
+    layout: str  # rows, or of blocks alone: compact or host
     num_ranks: int
     stride: int  # vertices of a rank, at most
     has_persistent_kernels: bool
@@ -136,9 +136,14 @@ class Conditions:
     by_hops: bool = False  # distances of many sources are numbers of arcs, not sums of weights
 
     @property
+    def has_rows(self) -> bool:
+        """Whether the layout has rows; if not, it has blocks alone."""
+        return self.layout == "rows"
+
+    @property
     def is_one_cpu(self) -> bool:
         """Whether a graph's rows are on one CPU rank."""
-        return self.layout == "rows" and self.num_ranks == 1 and not self.has_persistent_kernels
+        return self.has_rows and self.num_ranks == 1 and not self.has_persistent_kernels
 
     @classmethod
     def of(cls, shard: Shard, comm: Communicator, method: str = "auto") -> Conditions:

@@ -105,8 +105,9 @@ class Graph:
         num_chunks
             The number of chunks in which the input is read. More chunks need less memory.
         layout
-            `rows`; `compact`, for sweeps only, in about half of the memory; or `auto`, compact where rows do
-            not fit. `Graph.info.layout` is the one that was chosen.
+            `rows`; `compact`, for sweeps only, in about half of the memory; `host`, which keeps in host memory what of
+            that the device cannot hold; or `auto`, the first of these that fits. `Graph.info.layout` is the one that
+            was chosen.
 
         Raises
         ------
@@ -263,6 +264,8 @@ class Graph:
         >>> with mg.rmat(6) as g:
         ...     g.save("saved")
         """
+        if self.info.layout == "host":
+            raise UsageError(f"{self.name} has the layout host, which is not saved: build it with layout='compact'")
         folder = folder_of(path)
         token = secrets.token_hex(4)
         replace = as_flag(overwrite, "overwrite")
@@ -320,9 +323,10 @@ class Graph:
 
     def _require_rows(self, what: str) -> None:
         """Raise UsageError if the graph has no rows; `what` needs them."""
-        if self.info.layout == "compact":
+        if self.info.layout != "rows":
+            has = "the compact layout" if self.info.layout == "compact" else f"the layout {self.info.layout}"
             raise UsageError(
-                f"{what} needs rows, and {self.name} has the compact layout: "
+                f"{what} needs rows, and {self.name} has {has}: "
                 "build it with layout='rows' (--layout rows on the command line)"
             )
 
@@ -343,7 +347,7 @@ class Graph:
         vertices = counted(info.num_vertices, "vertex") + (f" with {info.labels} labels" if info.labels else "")
         return (
             f"<Graph {self.name}: {vertices}, {edges}, "
-            f"{weights}, {info.order} order, {'compact, ' * (info.layout == 'compact')}{ranks}>"
+            f"{weights}, {info.order} order, {f'{info.layout}, ' * (info.layout != 'rows')}{ranks}>"
         )
 
 

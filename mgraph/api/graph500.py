@@ -186,7 +186,7 @@ class Graph500:
     check
         Whether to validate every result; the times do not include it.
     layout
-        `rows`, `compact` or `auto`, as for `Graph.from_source`.
+        `rows`, `compact`, `host` or `auto`, as for `Graph.from_source`.
     roots_at_once
         Whether to run a multi-source BFS from all roots too; it needs rows.
     """
@@ -203,7 +203,7 @@ class Graph500:
     roots_at_once: bool = False
 
     def __post_init__(self) -> None:
-        if self.roots_at_once and self.layout == "compact":
+        if self.roots_at_once and self.layout in ("compact", "host"):
             raise UsageError("a search from all roots at once needs rows: use layout rows (--layout rows)")
 
 

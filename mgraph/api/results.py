@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 # Fields of trace records that are summed over the ranks.
-SUMMED = ("arcs", "bytes", "light", "heavy")
+SUMMED = ("arcs", "bytes", "light", "heavy", "edges", "link_bytes", "host_parts", "skipped_parts")
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,9 @@ class Costs:
     supersteps
         One record for each superstep: method, frontier, arcs scanned and bytes sent (sums over all ranks),
         microseconds (on the slowest rank), levels where one superstep may find several, and light and heavy edges
-        (sums) where these differ. A persistent kernel sums all supersteps beyond the first 4,096 levels or rounds
-        (16,384 rounds of shortest paths on one GPU) in the last record.
+        (sums) where these differ. In the layout host also edges read, bytes over the link, and parts in host memory
+        that were streamed and skipped (sums). A persistent kernel sums all supersteps beyond the first 4,096 levels or
+        rounds (16,384 rounds of shortest paths on one GPU) in the last record.
     arcs
         Arcs scanned by each rank.
     bytes_sent
@@ -58,6 +59,11 @@ class Costs:
     variant: str = field(default="", kw_only=True)
 
     _repr_html_ = html_of_costs
+
+    @property
+    def link_bytes(self) -> int:
+        """Bytes that all ranks have copied from host memory to their devices, of a graph in the layout host."""
+        return sum(step.get("link_bytes", 0) for step in self.supersteps)
 
     @property
     def total_s(self) -> float:

@@ -28,6 +28,7 @@ from mgraph.types import LEVEL, unreached_of
 REASONS = {
     "rows": "its work is proportional to the frontier, on any graph",
     "compact": "the compact layout has edge blocks only",
+    "host": "the layout host has edge blocks only",
 }
 PATHS_NEED_WEIGHTS = "the graph has no weights: use bfs, or build it with weights"
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mgraph.backends.device_model import Rates
+from mgraph.backends.host_link import HostLink
 from mgraph.backends.host_memory import FreeMemory, OwnLimit
 from mgraph.backends.progress import Phase
 
@@ -85,6 +86,7 @@ class Backend(ABC):
     cache_bytes = 32 << 20
     phase: Phase | None = None  # what the rank is doing, or did last
     stopped: str | None = None
+    link = HostLink()  # to the host's memory
 
     @abstractmethod
     def enter_thread(self) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mgraph.backends.base import LIMITS, Backend
+from mgraph.backends.device_limit import device_limit
 from mgraph.backends.host_memory import FreeMemory, OwnLimit, free_memory
 from mgraph.backends.recycled import RecycledMemory
 from mgraph.backends.thread_pool import Helpers
@@ -113,6 +114,11 @@ class CpuBackend(Backend):
         return self.free_memory().num_bytes
 
     def free_memory(self) -> FreeMemory:
+        limits = [self.host_memory(), *filter(None, [device_limit()])]
+        return min(limits, key=lambda free: free.num_bytes)
+
+    def host_memory(self) -> FreeMemory:
+        """Return the free bytes without regard to the limit of a device's memory."""
         return free_memory(self.sharers, self.sharers_of_process, self.own_limit)
 
     @contextmanager

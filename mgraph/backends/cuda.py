@@ -21,7 +21,10 @@ from mgraph.backends import cuda_ipc
 from mgraph.backends.base import LIMITS, Allocated, Bound, PersistentBackend
 from mgraph.backends.compile_clock import CLOCK, say_once
 from mgraph.backends.copies import BLOCK_BYTES, MIN_DOWNLOAD_BYTES, MIN_UPLOAD_BYTES, download, upload
+from mgraph.backends.cuda_host_link import CudaHostLink
 from mgraph.backends.cuda_source import OPTIONS, module_text
+from mgraph.backends.device_limit import device_limit
+from mgraph.backends.host_memory import FreeMemory
 from mgraph.backends.kernel import NO_ELEMENTS
 from mgraph.backends.recycled import RecycledMemory
 
@@ -194,6 +197,7 @@ class CudaBackend(PersistentBackend):
     name = "cuda"
     xp = cupy
     limits = LIMITS["cuda"]
+    link = CudaHostLink()
 
     def __init__(self) -> None:
         self.device = runtime.getDevice()
@@ -207,6 +211,9 @@ class CudaBackend(PersistentBackend):
         self._parameters = _ThreadParameters()
         self._mark = _Mark()
         self._downloads = RecycledMemory()
+        self._limit = device_limit()
+        if self._limit is not None:
+            cupy.get_default_memory_pool().set_limit(size=self._limit.num_bytes)
 
     def enter_thread(self) -> None:
         # The current device is per thread, device 0 at first.
@@ -312,7 +319,14 @@ class CudaBackend(PersistentBackend):
         cupy.get_default_memory_pool().free_all_blocks()
 
     def free_bytes(self) -> int:
-        return runtime.memGetInfo()[0] + cupy.get_default_memory_pool().free_bytes()
+        pool = cupy.get_default_memory_pool()
+        free: int = runtime.memGetInfo()[0]
+        if limit := pool.get_limit():
+            free = min(free, limit - pool.total_bytes())
+        return free + pool.free_bytes()
+
+    def free_memory(self) -> FreeMemory:
+        return FreeMemory(self.free_bytes(), "" if self._limit is None else self._limit.limit)
 
     @contextmanager
     def high_water(self) -> Iterator[Callable[[], int]]:
@@ -326,3 +340,6 @@ class CudaBackend(PersistentBackend):
 
     def close(self) -> None:
         self.release()
+        if self._limit is not None:
+            with cupy.cuda.Device(self.device):
+                cupy.get_default_memory_pool().set_limit(size=0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mgraph.backends.base import PersistentBackend
 from mgraph.backends.cpu import CpuBackend
+from mgraph.backends.host_memory import FreeMemory
 
 
 class HostBackend(CpuBackend):
@@ -12,6 +13,9 @@ class HostBackend(CpuBackend):
     def __init__(self, device: PersistentBackend) -> None:
         super().__init__(own_limit=device.own_limit)
         self._device = device
+
+    def free_memory(self) -> FreeMemory:
+        return self.host_memory()
 
     @property
     def stopped(self) -> str | None:  # type: ignore[override]

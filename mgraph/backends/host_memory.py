@@ -34,11 +34,12 @@ LAST_LIBRARY = "numba.np.arraymath"
 class FreeMemory:
     """Bytes that can still be allocated, and a description of the limit that decides.
 
-    The description is empty for the host's memory.
+    The description is empty for the host's memory. `host_bytes` are a device's host's, where they are known.
     """
 
     num_bytes: int
     limit: str = ""
+    host_bytes: int | None = None
 
     def shared_by(self, sharers: int) -> FreeMemory:
         """Return one sharer's equal share."""

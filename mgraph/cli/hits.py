@@ -31,7 +31,7 @@ def _describe(found: Hits, options: Options) -> tuple[list[str], dict[str, Any]]
 
 
 def _check_edges(edges: Input, options: Options) -> None:
-    if options["check"] and options["layout"] == "compact":
+    if options["check"] and options["layout"] in ("compact", "host"):
         raise UsageError("--validate needs rows: use --layout rows")
 
 

@@ -36,7 +36,7 @@ def _describe(found: PageRank, options: Options) -> tuple[list[str], dict[str, A
 
 def _check_edges(edges: Input, options: Options) -> None:
     as_damping(options["damping"])
-    if options["check"] and options["layout"] == "compact":
+    if options["check"] and options["layout"] in ("compact", "host"):
         raise UsageError("--validate needs rows: use --layout rows")
 
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from mgraph.backends.cpu import CpuBackend
+from mgraph.backends.host_memory import FreeMemory
 from mgraph.cli.options import (
     WholeNumber,
     file_options,
@@ -49,6 +51,12 @@ class Bytes(click.ParamType):
     metavar="AMOUNT",
     help="Memory of each rank, such as 139GiB; by default its share of the free memory here. Required for GPUs.",
 )
+@click.option(
+    "--host-memory",
+    type=Bytes(),
+    metavar="AMOUNT",
+    help="Host memory of each rank, for the layout host; by default its share of the free memory here.",
+)
 @layout_option
 @json_option
 def plan(input: str | None, scale: int | None, layout: str, as_json: bool, **options: Any) -> None:
@@ -58,7 +66,7 @@ def plan(input: str | None, scale: int | None, layout: str, as_json: bool, **opt
     """
     if (input is None) == (scale is None):
         raise click.UsageError("give INPUT, a file or a spec, or --scale: one of them")
-    gpus, ranks, memory = (options.pop(name) for name in ("gpus", "ranks", "memory"))
+    gpus, ranks, memory, on_host = (options.pop(name) for name in ("gpus", "ranks", "memory", "host_memory"))
     if gpus and ranks:
         raise click.UsageError("--gpus plans for GPUs and --ranks for ranks on the CPU: give one of them")
     if gpus and memory is None:
@@ -66,6 +74,9 @@ def plan(input: str | None, scale: int | None, layout: str, as_json: bool, **opt
     source = source_of(input or f"rmat:{scale}", options)
     num_ranks = gpus or ranks or 1
     backend = "cuda" if gpus else "cpu"
+    if on_host is not None:
+        memory = CpuBackend(1, sharers=num_ranks).free_memory().num_bytes if memory is None else memory
+        memory = FreeMemory(memory, host_bytes=on_host)
     made = plan_graph(source, num_ranks, backend, memory, layout)
     placement = place_graph(source, num_ranks, backend, made.memory_bytes, layout) if made.fits else None
     if as_json:
@@ -82,6 +93,8 @@ def print_plan(made: GraphPlan, placement: Placement | None = None) -> None:
     rows = [[name, readable_bytes(num_bytes)] for name, num_bytes in made.parts.items()]
     rows.append(["needed", readable_bytes(made.needed_bytes)])
     rows.append(["available", readable_bytes(made.memory_bytes)])
+    if made.layout == "host":
+        rows.append(["host memory available", readable_bytes(made.host_memory_bytes)])
     ranks = "1 rank" if made.num_ranks == 1 else f"each of {made.num_ranks} ranks"
     about = "about " if made.is_estimate else ""
     sizes = f"{about}{counted(made.num_vertices, 'vertex')}, {counted(made.num_input_edges, 'input edge')}"

@@ -37,8 +37,10 @@ def save(output: str, overwrite: bool, largest: bool, layout: Layout, **options:
     INPUT is a file, or a spec such as rmat:20. A saved graph is loaded on any number of ranks, without a build; all of
     them must see the folder. Vertices of a component keep their names.
     """
-    if largest and layout == "compact":
+    if largest and layout in ("compact", "host"):
         raise click.UsageError("--largest needs rows: use --layout rows")
+    if layout == "host":
+        raise click.UsageError("a graph in the layout host is not saved: use --layout compact")
     require_target(folder_of(output), overwrite=overwrite)
     source = source_of(options["input"], options)
     with graph_of(source, options, layout) as (built, show), contextlib.ExitStack() as parts:

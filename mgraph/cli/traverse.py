@@ -152,9 +152,9 @@ def _command_of(search: Callable[..., Traversed], limit: str, *, reads_weights: 
         check_ends(edges, options["source"], options["path_to"], weighted=reads_weights)
         method = options["method"]
         checkpoint_folder(algorithm, options["checkpoint"], method)
-        if options["layout"] == "compact" and method not in ("auto", "sweep"):
+        if options["layout"] in ("compact", "host") and method not in ("auto", "sweep"):
             raise UsageError(f"--method {method} needs rows: use --layout rows, or --method sweep")
-        if options["layout"] == "compact" and options["reverse"]:
+        if options["layout"] in ("compact", "host") and options["reverse"]:
             raise UsageError("--reverse needs rows: use --layout rows")
 
     def check_cluster(cluster: Cluster, options: Options) -> None:

@@ -85,6 +85,21 @@ def count(name: str) -> int | None:
     return value
 
 
+def num_bytes(name: str) -> int | None:
+    """Return a setting that is a positive amount of memory, or None."""
+    value = setting(name)
+    if isinstance(value, str):
+        from dask.utils import parse_bytes
+
+        try:
+            value = parse_bytes(value)
+        except ValueError:
+            raise _wrong(name, value, "a positive number of bytes, or text such as 24 GiB") from None
+    if value is not None and not (_is_positive(value) and value >= 1):
+        raise _wrong(name, value, "a positive number of bytes, or text such as 24 GiB")
+    return None if value is None else int(value)
+
+
 @functools.cache
 def defaults() -> dict[str, Any]:
     """Return the contents of `mgraph.yaml`."""

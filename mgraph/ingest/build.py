@@ -14,16 +14,17 @@ from mgraph.edges import EdgeSource
 from mgraph.errors import UsageError, WouldNotFit
 from mgraph.ingest.chunks import begin_phase, parts_of_chunk, read_chunk, steps
 from mgraph.ingest.compact import build_compact, would_fit
+from mgraph.ingest.host import build_host, host_would_fit
 from mgraph.ingest.memory_check import min_free_bytes, refusal
 from mgraph.ingest.plan import Plan, default_chunks, plan_build
-from mgraph.ingest.survey import Survey, make_survey
+from mgraph.ingest.survey import Survey, make_survey, total_of
 from mgraph.shard.bucketed_rows import BucketedRows
 from mgraph.shard.rows import RowsBuilder
 from mgraph.shard.shard import Shard, degrees
 from mgraph.shard.user_ids import translated
 from mgraph.types import Array
 
-Layout = Literal["rows", "compact", "auto"]
+Layout = Literal["rows", "compact", "host", "auto"]
 LAYOUTS = get_args(Layout)
 
 
@@ -35,22 +36,22 @@ def build(
     order: str = "auto",
     num_chunks: int | None = None,
     layout: str = "rows",
-    in_use_bytes: Callable[[Survey], int] = lambda survey: 0,
+    in_use_bytes: Callable[[Survey, str], int] = lambda survey, layout: 0,
 ) -> Shard:
     """Build this rank's shard; every rank calls it with the same arguments.
 
     Parameters
     ----------
     source
-        The edges; read twice, or a few times for the compact layout. Each rank reads its own chunks.
+        The edges; read twice, or a few times for layouts of blocks alone. Each rank reads its own chunks.
     order
         The vertex order: `degree`, `natural`, or `auto`, which chooses by the degrees.
     num_chunks
         Number of chunks of the input; more chunks need less memory. The graph does not depend on it.
     layout
-        `rows`, `compact` (blocks alone, for sweeps), or `auto`: compact if rows would not fit.
+        `rows`, `compact` (blocks alone), `host` (in host memory what the device does not hold), `auto`: what fits.
     in_use_bytes
-        Bytes that rows need once algorithms run on them, which `auto` counts.
+        Bytes that a layout needs once algorithms run on it; for `host`, beside the blocks.
     """
     if layout not in LAYOUTS:
         raise UsageError(f"layout {layout!r} is not one of {', '.join(LAYOUTS)}")
@@ -59,20 +60,20 @@ def build(
     chunks = num_chunks or default_chunks(source.num_input_edges, backend.limits, comm.size, layout)
     survey, row_lengths = make_survey(source, backend, comm, order, chunks)
     backend.release()
-    if layout == "compact":
+    if layout in ("compact", "host"):
         del row_lengths
-        return build_compact(survey, backend, comm, chunks)
+        return _build_blocks(layout, survey, backend, comm, chunks, in_use_bytes)
     num_arcs = total(backend, row_lengths)
     plan, error = _plan_rows(survey, backend, comm, chunks, num_arcs)
     compact_chunks = num_chunks or default_chunks(source.num_input_edges, backend.limits, comm.size, "compact")
-    if layout == "auto":
-        # Tables and row lengths are allocated already.
-        more = in_use_bytes(survey) - survey.tables_bytes - row_lengths.nbytes
-        if error or (more > min_free_bytes(backend, comm) and would_fit(survey, backend, comm, compact_chunks)):
-            del row_lengths
-            return build_compact(survey, backend, comm, compact_chunks)
-    if error:
+    # Tables and row lengths are allocated already.
+    more = in_use_bytes(survey, "rows") - survey.tables_bytes - row_lengths.nbytes if layout == "auto" else 0
+    if layout == "auto" and (error or more > min_free_bytes(backend, comm)):
+        layout = _layout_of_blocks(survey, backend, comm, compact_chunks, in_use_bytes) or ("compact" if error else "")
+    if layout in ("compact", "host"):
         del row_lengths
+        return _build_blocks(layout, survey, backend, comm, compact_chunks, in_use_bytes)
+    if error:
         raise WouldNotFit(error + "; the compact layout would fit" * would_fit(survey, backend, comm, compact_chunks))
     builder = _builder(survey, backend, comm, plan, row_lengths)
     del row_lengths
@@ -84,9 +85,35 @@ def build(
     rows, parallel = builder.finish()
     del builder
     backend.release()
-    info = survey.describe(backend, comm, "rows", degrees(rows), rows.weights, 0, parallel)
+    info = survey.describe(backend, comm, "rows", degrees(rows), total_of(backend, rows.weights), parallel)
     positions = survey.positions_of_range(comm.rank)
     return Shard(backend, info, survey.partition, comm.rank, rows, survey.user_of_local, positions)
+
+
+def _layout_of_blocks(
+    survey: Survey, backend: Backend, comm: Communicator, num_chunks: int, in_use_bytes: Callable[[Survey, str], int]
+) -> str | None:
+    """Return the layout of blocks alone that fits with what runs on it, None if none does."""
+    fits = would_fit(survey, backend, comm, num_chunks)
+    if fits and in_use_bytes(survey, "compact") - survey.tables_bytes <= min_free_bytes(backend, comm):
+        return "compact"
+    if host_would_fit(survey, backend, comm, num_chunks, in_use_bytes(survey, "host")):
+        return "host"
+    return "compact" if fits else None
+
+
+def _build_blocks(
+    layout: str,
+    survey: Survey,
+    backend: Backend,
+    comm: Communicator,
+    num_chunks: int,
+    in_use_bytes: Callable[[Survey, str], int],
+) -> Shard:
+    """Build a shard of blocks alone."""
+    if layout == "compact":
+        return build_compact(survey, backend, comm, num_chunks)
+    return build_host(survey, backend, comm, num_chunks, in_use_bytes(survey, "host"))
 
 
 def _plan_rows(

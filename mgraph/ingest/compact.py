@@ -14,7 +14,8 @@ quite equal. (In natural order every other edge starts at its smaller end, see `
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -29,10 +30,10 @@ from mgraph.ingest.keys import KeyLayout, Pass, key_layout, plan_passes
 from mgraph.ingest.memory_check import refusal, require_plan_fits
 from mgraph.ingest.plan import state_bytes
 from mgraph.ingest.ranked import Positions, rank_positions
-from mgraph.ingest.survey import Survey
+from mgraph.ingest.survey import Survey, total_of
 from mgraph.shard.block_headers import choose_shape
 from mgraph.shard.rows import route
-from mgraph.shard.shard import BlockShape, Shard
+from mgraph.shard.shard import BlockShape, EdgeBlocks, Shard
 from mgraph.types import Array
 
 
@@ -50,23 +51,10 @@ def build_compact(
     survey: Survey, backend: Backend, comm: Communicator, num_chunks: int, shape: BlockShape | None = None
 ) -> Shard:
     """Build this rank's shard of blocks alone; every rank calls it."""
-    xp = backend.xp
-    partition = survey.partition
-    width = state_bytes(survey.weight_dtype, survey.source.num_vertices, survey.totals.max_weight)
-    shape = shape or choose_shape(backend, width)
-    base = comm.rank * partition.stride
-    starts = range(base, base + partition.stride)
-    layout = key_layout(shape, partition.num_states, starts, survey.num_input_edges // comm.size)
-    if not comm.sum(int(layout.fits))[0] == comm.size:
-        raise UsageError(f"{partition.num_positions:,} vertices with edges are too many for the compact layout")
-    positions = rank_positions(backend, partition, survey.position_of_user)
-    survey.position_of_user = None
-    backend.release()
-    edges = _Edges(survey, backend, comm, num_chunks, layout, positions)
-    ends = count_buckets(backend, layout, edges)
-    fullest = int(comm.allreduce(np.array([ends[-1]], np.int64), "max")[0])
-    sizes = survey.sizes(fullest)
-    plan = plan_compact(sizes, partition, layout, backend.limits, num_chunks, width)
+    sorting = prepare_sorting(survey, backend, comm, num_chunks, shape)
+    ends = sorting.ends
+    sizes = survey.sizes(sorting.fullest)
+    plan = plan_compact(sizes, survey.partition, sorting.layout, backend.limits, num_chunks, sorting.width)
     # A bucket larger than the memory of a pass needs a larger buffer.
     while (passes := plan_passes(ends, plan.buffer_keys, plan.batch_keys)) is None:
         plan = dataclasses.replace(plan, buffer_keys=2 * plan.buffer_keys, buffer=2 * plan.buffer)
@@ -75,26 +63,83 @@ def build_compact(
     # A rank with fewer passes than others takes part in theirs with empty passes of its own.
     num_passes = int(comm.allreduce(np.array([len(passes)], np.int64), "max")[0])
     passes += [Pass(0, 0, 0)] * (num_passes - len(passes))
-    filler = Filler(backend, layout, ends, survey.weight_dtype, passes, plan.batch_keys)
+    filler = Filler(backend, sorting.layout, ends, survey.weight_dtype, passes, plan.batch_keys)
     for todo in passes:
-        filler.fill(todo, edges)
-    del edges
+        filler.fill(todo, sorting.edges)
     blocks = filler.finish()
-    dropped = int(ends[-1]) - blocks.num_edges
     del filler
+    return finish_shard(survey, backend, comm, sorting, blocks, "compact")
+
+
+@dataclass
+class Sorting:
+    """What a build of blocks sorts: this rank's edges, and how many there are up to each bucket.
+
+    Attributes
+    ----------
+    width
+        Bytes of the widest states.
+    fullest
+        The number of edges of the rank that has most, parallel ones included.
+    positions, edges
+        The positions of all user ids, and the edges by them; until the blocks are built.
+    """
+
+    width: int
+    layout: KeyLayout
+    ends: np.ndarray
+    fullest: int
+    positions: Positions
+    edges: Iterable[tuple[Array, Array | None]]
+
+
+def prepare_sorting(
+    survey: Survey, backend: Backend, comm: Communicator, num_chunks: int, shape: BlockShape | None
+) -> Sorting:
+    """Count this rank's edges by bucket: a reading of the input."""
+    partition = survey.partition
+    width = state_bytes(survey.weight_dtype, survey.source.num_vertices, survey.totals.max_weight)
+    shape = shape or choose_shape(backend, width)
+    base = comm.rank * partition.stride
+    layout = key_layout(
+        shape, partition.num_states, range(base, base + partition.stride), survey.num_input_edges // comm.size
+    )
+    if not comm.sum(int(layout.fits))[0] == comm.size:
+        raise UsageError(f"{partition.num_positions:,} vertices with edges are too many for layouts of blocks alone")
+    positions = rank_positions(backend, partition, survey.position_of_user)
+    survey.position_of_user = None
+    backend.release()
+    edges = _Edges(survey, backend, comm, num_chunks, layout, positions)
+    ends = count_buckets(backend, layout, edges)
+    fullest = int(comm.allreduce(np.array([ends[-1]], np.int64), "max")[0])
+    return Sorting(width, layout, ends, fullest, positions, edges)
+
+
+def finish_shard(
+    survey: Survey, backend: Backend, comm: Communicator, sorting: Sorting, blocks: EdgeBlocks, layout: str
+) -> Shard:
+    """Return the shard of finished blocks, with the degrees that they have; frees what sorted them."""
+    partition = survey.partition
+    dropped = int(sorting.ends[-1]) - blocks.num_edges
+    positions = sorting.positions
+    del sorting.edges, sorting.positions
     position_of_user = positions.of_range(backend, *survey.user_range(comm.rank), partition.dtype)
     del positions
     backend.release()
     both_ways = 0 if survey.source.directed else 1
-    degrees = xp.zeros(partition.num_states, np.uint32)
-    count_ends[backend](0, blocks.num_units, *blocks.edges, shape.segment_bits, both_ways, degrees)
+    degrees = backend.xp.zeros(partition.num_states, np.uint32)
+    total_weight = 0.0
+    for part in blocks.on_device():
+        count_ends[backend](0, part.num_units, *part.edges, part.shape.segment_bits, both_ways, degrees)
+        total_weight += total_of(backend, part.weights) * (1 + both_ways)
     if comm.size > 1:
+        base = comm.rank * partition.stride
         degrees = comm.allreduce(degrees, "sum")[base : base + partition.num_owned(comm.rank)].copy()
     else:
         degrees = degrees[: partition.num_owned(0)]
-    info = survey.describe(backend, comm, "compact", degrees, blocks.weights, both_ways, dropped << both_ways)
+    info = survey.describe(backend, comm, layout, degrees, total_weight, dropped << both_ways)
     shard = Shard(backend, info, partition, comm.rank, None, survey.user_of_local, position_of_user)
-    shard.blocks[width] = blocks
+    shard.blocks[sorting.width] = blocks
     shard.stored_degrees = degrees
     return shard
 

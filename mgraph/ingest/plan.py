@@ -136,7 +136,7 @@ def order_run(num_vertices: int, limits: Limits) -> int:
 
 def default_chunks(num_input_edges: int | None, limits: Limits, num_ranks: int, layout: str = "rows") -> int:
     """Return the number of input chunks: a multiple of the ranks, with chunks small compared with the rows."""
-    parts = COMPACT_PARTS * num_ranks if layout == "compact" else PARTS
+    parts = COMPACT_PARTS * num_ranks if layout in ("compact", "host") else PARTS
     edges = parts * MIN_CHUNK_EDGES if num_input_edges is None else num_input_edges
     chunks = max(min(parts, edges // MIN_CHUNK_EDGES), -(-edges // limits.chunk_edges), 1)
     return -(-chunks // num_ranks) * num_ranks

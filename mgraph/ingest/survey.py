@@ -70,8 +70,7 @@ class Survey:
         comm: Communicator,
         layout: str,
         degrees: Array,
-        weights: Array | None,
-        both_ways: int,
+        total_weight: float,
         dropped: int,
     ) -> GraphInfo:
         """Reduce over all ranks the facts of the whole graph.
@@ -80,15 +79,14 @@ class Survey:
         ----------
         degrees
             Of the vertices that this rank owns, parallel arcs dropped.
-        weights
-            Of this rank's arcs, or of its edges, each of which is 1 + `both_ways` arcs.
+        total_weight
+            Of this rank's arcs, 0 without weights.
         dropped
             Parallel arcs that this rank dropped.
         """
         # The sum of weights near the largest float may be infinite, or NaN with both signs; it is used for a mean that
         # affects speed alone.
         with np.errstate(over="ignore", invalid="ignore"):
-            total_weight = 0.0 if weights is None else _total_weight(backend, weights) * (1 + both_ways)
             sum_weights = float(comm.allreduce(np.array([total_weight]), "sum")[0])
         num_arcs, parallel = comm.sum(total(backend, degrees), dropped)
         max_degree = int(comm.allreduce(np.array([int(degrees.max()) if len(degrees) else 0], np.int64), "max")[0])
@@ -146,7 +144,11 @@ def storage_dtype(given: np.dtype | None, totals: Totals) -> np.dtype | None:
     return np.dtype(next(fits, np.int64))
 
 
-def _total_weight(backend: Backend, weights: Array) -> float:
+def total_of(backend: Backend, weights: Array | None) -> float:
+    """Return the sum of weights, 0 for none; near the largest float it may be infinite or no number."""
+    if weights is None:
+        return 0.0
     if weights.dtype.kind == "f" or weights.dtype.itemsize == 8:
-        return float(weights.sum(dtype=np.float64))
+        with np.errstate(over="ignore", invalid="ignore"):
+            return float(weights.sum(dtype=np.float64))
     return float(total(backend, weights))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import cast
 
 import numpy as np
@@ -33,6 +34,7 @@ from mgraph.backends.host_memory import FreeMemory
 from mgraph.edges import EdgeSizes, EdgeSource, EdgeTable
 from mgraph.formatting import readable_bytes
 from mgraph.ingest.compact_plan import plan_compact
+from mgraph.ingest.host_plan import host_plan
 from mgraph.ingest.kept import BUDGET_SHARE
 from mgraph.ingest.keys import key_layout
 from mgraph.ingest.plan import Sizes, default_chunks, plan_build
@@ -59,6 +61,8 @@ PEER_BUFFERS = "peer buffers"
 RESULT_ROUTING = "result routing"
 # A graph is built, or a saved one loaded.
 BUILT = "while it is built"
+# Edge blocks of the layout host that the device does not hold.
+HOSTED = "in host memory"
 LOADED = "while it is loaded"
 # Edges of a table between reading and the end of the build, beyond a share of the memory in a temporary file.
 KEPT = "input kept on the host"
@@ -97,8 +101,10 @@ class GraphPlan:
         Bytes by what they are for.
     enough_ranks
         The number of ranks with as much memory that would hold the graph; None if no number would.
-    compact_bytes
-        The bytes of the compact layout, if that fits where rows do not.
+    compact_bytes, host_layout_bytes
+        The bytes of the device in the layouts compact and host, if that fits where those before it do not.
+    host_memory_bytes
+        The memory of the host that the layout host may use.
     limit
         What bounds the memory, if it is not the machine's own size.
     is_estimate
@@ -114,6 +120,9 @@ class GraphPlan:
     parts: dict[str, int]
     enough_ranks: int | None = None
     compact_bytes: int | None = None
+    host_layout_bytes: int | None = None
+    host_memory_bytes: int = 0
+    shares_memory: bool = False  # whether the device's memory is the host's
     limit: str = ""
     is_estimate: bool = False
 
@@ -129,9 +138,20 @@ class GraphPlan:
         return [why for part, why in EXTRAS.items() if part in self.parts]
 
     @property
+    def host_bytes(self) -> int:
+        """The bytes of host memory, beside the device's."""
+        return self.parts.get(HOSTED, 0)
+
+    @property
     def fits(self) -> bool:
         """Whether every step fits."""
-        return self.needed_bytes <= self.memory_bytes
+        return self.needed_bytes <= self.memory_bytes and self.fits_host
+
+    @property
+    def fits_host(self) -> bool:
+        """Whether the host's memory is enough for what the device does not hold."""
+        beside = self.needed_bytes if self.shares_memory else 0
+        return not self.host_bytes or self.host_bytes + beside <= self.host_memory_bytes
 
     def advice(self) -> str:
         """Say how much is needed, how much there is, and what would fit."""
@@ -139,6 +159,13 @@ class GraphPlan:
         use = f"{self.enough_ranks} ranks with as much" if self.enough_ranks else "ranks with more memory"
         if self.compact_bytes is not None:
             use += f", the compact layout ({readable_bytes(self.compact_bytes)})"
+        if self.host_layout_bytes is not None:
+            use += f", the layout host ({readable_bytes(self.host_layout_bytes)} and host memory)"
+        if self.needed_bytes <= self.memory_bytes:
+            return (
+                f"{self.name} takes {readable_bytes(self.host_bytes)} of host memory {here}, and there is "
+                f"{readable_bytes(self.host_memory_bytes)}: use {use}, or fewer edges"
+            )
         return (
             f"{self.name} takes {readable_bytes(self.needed_bytes)} {here}, and there is "
             f"{readable_bytes(self.memory_bytes)}: use {use}, or fewer edges"
@@ -163,47 +190,87 @@ def plan_graph(
     Parameters
     ----------
     memory
-        Bytes that each rank has; by default its share of the memory that is free on this host.
+        Bytes that each rank has, and of its host for the layout host; by default its share of what is free on this
+        host.
     layout
-        `auto` is compact where rows, or a search on them, would not fit.
+        `auto` is compact where rows, or a search on them, would not fit, and host where compact would not.
     peer_memory
         Whether GPUs are assumed to have access to each other's memory.
     """
     source = as_planned(source)
     layout = source.info.layout if isinstance(source, StoredGraph) else layout
-    edges = expected_edges(source)
     if memory is None:
         memory = CpuBackend(1, sharers=num_ranks).free_memory()
     elif isinstance(memory, int):
         memory = FreeMemory(memory)
+    if memory.host_bytes is None:
+        on_host = CpuBackend(1, sharers=num_ranks).host_memory().num_bytes
+        memory = dataclasses.replace(memory, host_bytes=on_host)
+    plan = partial(_plan_layout, source, expected_edges(source), backend, memory, peer_memory)
+    made = plan(num_ranks, "rows" if layout == "auto" else layout)
+    if made.fits:
+        return dataclasses.replace(made, enough_ranks=num_ranks)
+    is_stored = isinstance(source, StoredGraph)
+    smaller = [plan(num_ranks, other) for other in ("compact", "host") if not is_stored and other != layout]
+    fitting = next((other for other in smaller if other.fits), None)
+    if layout == "auto" and not is_stored:
+        made = fitting or smaller[0]
+        if made.fits:
+            return dataclasses.replace(made, enough_ranks=num_ranks)
+    elif fitting is not None and fitting.layout == "compact" and layout == "rows":
+        made = dataclasses.replace(made, compact_bytes=fitting.needed_bytes)
+    elif fitting is not None and fitting.layout == "host":
+        made = dataclasses.replace(made, host_layout_bytes=fitting.needed_bytes)
+    enough = _fewest_ranks(num_ranks, lambda ranks: plan(ranks, made.layout).fits)
+    return dataclasses.replace(made, enough_ranks=enough)
 
-    def plan(ranks: int, layout: str, limits: Limits = LIMITS[backend]) -> GraphPlan:
-        parts = _PARTS[layout](_sizes_of(source, edges, ranks), limits, peer_memory)
-        is_estimate = isinstance(source, PlannedTable)
+
+def _plan_layout(
+    source: EdgeSizes,
+    num_edges: int,
+    backend: str,
+    memory: FreeMemory,
+    peer_memory: bool,
+    num_ranks: int,
+    layout: str,
+) -> GraphPlan:
+    """Plan a graph in one layout on this many ranks, with row buckets where these fit."""
+    limits = LIMITS[backend]
+    sizes = _sizes_of(source, num_edges, num_ranks)
+
+    def planned(limits: Limits) -> dict[str, int]:
+        if layout == "host":
+            parts = _parts_of_host(sizes, limits, peer_memory, memory.num_bytes)
+        else:
+            parts = _PARTS[layout](sizes, limits, peer_memory)
         if isinstance(source, PlannedTable):
-            parts[KEPT] = source.kept_bytes(ranks)
+            parts[KEPT] = source.kept_bytes(num_ranks)
             most_kept = memory.num_bytes // BUDGET_SHARE
-            of_labels = {} if source.labels is None else source.labels.parts(edges, source.pieces, ranks, most_kept)
+            of_table = source.labels
+            of_labels = {} if of_table is None else of_table.parts(num_edges, source.pieces, num_ranks, most_kept)
             if backend == "cpu":
                 parts[BUILT] += min(parts[KEPT], most_kept) + of_labels.get(LABELS, 0)
             parts |= of_labels if backend == "cpu" else {name + ON_HOST: taken for name, taken in of_labels.items()}
-        if limits.buckets_rows and parts[BUILT] > memory.num_bytes:
-            return plan(ranks, layout, dataclasses.replace(limits, buckets_rows=False))
-        if isinstance(source, StoredGraph):
-            parts = _parts_of_load(source, parts, ranks)
-        sizes = source.num_vertices, edges, memory.num_bytes
-        return GraphPlan(source.name, layout, ranks, *sizes, parts, limit=memory.limit, is_estimate=is_estimate)
+        return parts
 
-    made = plan(num_ranks, "compact" if layout == "compact" else "rows")
-    compact = plan(num_ranks, "compact")
-    if layout == "auto" and not made.fits:
-        made = compact
-    if made.fits:
-        return dataclasses.replace(made, enough_ranks=num_ranks)
-    if made.layout == "rows" and compact.fits and not isinstance(source, StoredGraph):
-        made = dataclasses.replace(made, compact_bytes=compact.needed_bytes)
-    enough = _fewest_ranks(num_ranks, lambda ranks: plan(ranks, made.layout).fits)
-    return dataclasses.replace(made, enough_ranks=enough)
+    parts = planned(limits)
+    if limits.buckets_rows and parts[BUILT] > memory.num_bytes:
+        parts = planned(dataclasses.replace(limits, buckets_rows=False))
+    if isinstance(source, StoredGraph):
+        parts = _parts_of_load(source, parts, num_ranks)
+    return GraphPlan(
+        source.name,
+        layout,
+        num_ranks,
+        source.num_vertices,
+        num_edges,
+        memory.num_bytes,
+        parts,
+        host_memory_bytes=memory.host_bytes or 0,
+        shares_memory=backend == "cpu",
+        limit=memory.limit,
+        is_estimate=isinstance(source, PlannedTable),
+    )
 
 
 def _fewest_ranks(least: int, fits: Callable[[int], bool]) -> int | None:
@@ -229,14 +296,19 @@ def _parts_of_load(store: StoredGraph, parts: dict[str, int], num_ranks: int) ->
     return {LOADED if part == BUILT else part: loaded if part == BUILT else taken for part, taken in parts.items()}
 
 
-def rows_in_use_bytes(survey: Survey, limits: Limits, *, peer_memory: bool) -> int:
-    """Return the bytes of rows on the fullest rank with the largest step that runs on them, as the plan counts them."""
+def in_use_bytes(survey: Survey, layout: str, limits: Limits, *, peer_memory: bool) -> int:
+    """Return the bytes of a graph on the fullest rank with the largest step that runs on it, as the plan counts them.
+
+    In the layout host without the graph.
+    """
     totals = survey.totals
     source = survey.source
     num_edges = totals.num_arcs // (1 if source.directed else 2)
     weights = survey.weight_dtype, totals.max_weight
     sizes = GraphSizes(source.num_vertices, num_edges, source.directed, survey.partition, *weights)
-    return _in_use_bytes(_parts_of_rows(sizes, limits, peer_memory))
+    if layout == "host":
+        return _searches_bytes(sizes, limits, peer_memory)
+    return _in_use_bytes(_PARTS[layout](sizes, limits, peer_memory))
 
 
 def _in_use_bytes(parts: dict[str, int]) -> int:
@@ -318,19 +390,39 @@ def _parts_of_blocks(sizes: GraphSizes, limits: Limits, peer_memory: bool) -> di
 _PARTS = {"rows": _parts_of_rows, "compact": _parts_of_blocks}
 
 
+def _parts_of_host(sizes: GraphSizes, limits: Limits, peer_memory: bool, memory_bytes: int) -> dict[str, int]:
+    """Plan the layout host on devices with this much memory."""
+    partition = sizes.partition
+    chunks = default_chunks(sizes.num_edges, limits, partition.num_ranks, "host")
+    blocks = shape_of(SHARED_BYTES, CACHE_BYTES, sizes.state)
+    keys = key_layout(blocks, partition.num_states, range(partition.stride), sizes.edges)
+    compact = plan_compact(_build_sizes(sizes, sizes.edges), partition, keys, limits, chunks, sizes.state)
+    searches = _searches_bytes(sizes, limits, peer_memory)
+    made = host_plan(compact, sizes.edges, 4 + sizes.weight, blocks, searches)
+    free = memory_bytes - compact.tables
+    graph = made.in_use - searches + made.resident_bytes(free)
+    parts = {"graph": graph, HOSTED: made.host_bytes(free), BUILT: made.peak_bytes(free)}
+    return parts | _search_parts(sizes, Conditions.planned(sizes, limits, "host", peer_memory=peer_memory))
+
+
+def _searches_bytes(sizes: GraphSizes, limits: Limits, peer_memory: bool) -> int:
+    """Return the bytes of the largest step that runs on blocks alone, and of what is held during it."""
+    conditions = Conditions.planned(sizes, limits, "host", peer_memory=peer_memory)
+    return _in_use_bytes({"graph": 0} | _search_parts(sizes, conditions))
+
+
 def _search_parts(sizes: GraphSizes, conditions: Conditions) -> dict[str, int]:
     """Return the bytes of the searches that ranks would select, and of what they leave in addition to the graph."""
     searches = {"bfs": select(BFS, conditions)} | ({"sssp": select(SSSP, conditions)} if sizes.weight else {})
-    # The user ids of all states: stored with rows, gathered for every result in the compact layout.
+    # The user ids of all states: stored with rows, gathered for every result in the other layouts.
     users = sizes.id_bytes * sizes.states if _sends_results(sizes) else 0
-    is_compact = conditions.layout == "compact"
     parts = {}
     for algorithm, variant in searches.items():
         seen, state = (4, 4) if algorithm == "bfs" else (_seen_bytes(sizes), sizes.state)
-        result = _result_bytes(sizes, seen, state) + (users if is_compact else 0)
+        result = _result_bytes(sizes, seen, state) + (0 if conditions.has_rows else users)
         parts[f"while {algorithm} runs"] = variant.bytes(sizes) + result
     if users:
-        parts[RESULT_ROUTING] = _routing_bytes(sizes) + (0 if is_compact else users)
+        parts[RESULT_ROUTING] = _routing_bytes(sizes) + (users if conditions.has_rows else 0)
     if buffers := max(_bytes_of("peer_buffers", variant, sizes) for variant in searches.values()):
         parts[PEER_BUFFERS] = buffers
     if sorted_rows := max(_bytes_of(WEIGHT_SORTED_ROWS.name, variant, sizes) for variant in searches.values()):

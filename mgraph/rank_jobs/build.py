@@ -12,9 +12,10 @@ from mgraph.backends.host_memory import FreeMemory
 from mgraph.cluster.base import Rank
 from mgraph.edges import EdgeSource, EdgeTable, is_table
 from mgraph.ingest.build import build
+from mgraph.ingest.host_plan import memory_of_host
 from mgraph.ingest.read import read_table
 from mgraph.io.parts import received
-from mgraph.planning.memory import rows_in_use_bytes
+from mgraph.planning.memory import in_use_bytes
 from mgraph.shard.shard import GraphInfo, Shard
 from mgraph.store.load import load_shard, require_as_saved
 from mgraph.store.manifest import StoredGraph
@@ -26,8 +27,9 @@ def free_bytes(rank: Rank) -> int:
 
 
 def free_memory(rank: Rank) -> FreeMemory:
-    """Return the bytes that this rank can still allocate, and their limit."""
-    return rank.backend.free_memory()
+    """Return the bytes that this rank can still allocate, their limit, and those of its host."""
+    on_host = memory_of_host(rank.backend, rank.comm).num_bytes
+    return dataclasses.replace(rank.backend.free_memory(), host_bytes=on_host)
 
 
 def build_graph(
@@ -36,16 +38,14 @@ def build_graph(
     """Build this rank's shard, or load that of a saved graph, and store it as `key`."""
     backend = rank.backend
     comm = rank.comm
-    in_use_bytes = partial(rows_in_use_bytes, limits=backend.limits, peer_memory=comm.may_have_peer_memory)
+    in_use = partial(in_use_bytes, limits=backend.limits, peer_memory=comm.may_have_peer_memory)
 
     def make() -> Shard:
         if isinstance(source, StoredGraph):
             require_as_saved(source, order, num_chunks, layout)
             return load_shard(source, backend, comm)
         edges, labels = read_table(source, backend, comm) if is_table(source) else (source, None)
-        shard = build(
-            edges, backend, comm, order=order, num_chunks=num_chunks, layout=layout, in_use_bytes=in_use_bytes
-        )
+        shard = build(edges, backend, comm, order=order, num_chunks=num_chunks, layout=layout, in_use_bytes=in_use)
         shard.labels = labels
         return shard
 
@@ -71,6 +71,7 @@ def store_shard(rank: Rank, key: str, make: Callable[[], Shard]) -> tuple[GraphI
     stats = {
         "seconds": time.perf_counter() - started,
         "bytes": shard.nbytes,
+        "host_bytes": shard.host_bytes,
         "label_bytes": 0 if known is None else known.nbytes,
         "peak_bytes": peak_bytes(),
         "loaded": False,

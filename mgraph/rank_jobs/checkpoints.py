@@ -143,7 +143,7 @@ def _digest(shard: Shard, comm: Communicator) -> int:
     positions = some[partition.owner(some) == comm.rank]
     local = backend.to_device(partition.local(positions))
     columns = [shard.degrees[local].astype(np.int64)]
-    if not shard.is_compact:
+    if shard.has_rows:
         rows = shard.rows
         # In a row without arcs, any arc: it has the length 0.
         for at in (rows.indptr[local], rows.indptr[local + 1] - 1):

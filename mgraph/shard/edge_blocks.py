@@ -26,17 +26,17 @@ from mgraph.shard.batches import block_batch
 from mgraph.shard.block_headers import Headers, choose_shape
 from mgraph.shard.edge_blocks_kernels import count_lower, list_ends
 from mgraph.shard.runs import lengths_of_runs
-from mgraph.shard.shard import Blocks, BlockShape, Shard
+from mgraph.shard.shard import Blocks, BlockShape, EdgeBlocks, Shard
 from mgraph.types import Array
 
 
-def require_blocks(shard: Shard, comm: Communicator, dtype: np.dtype) -> Blocks:
+def require_blocks(shard: Shard, comm: Communicator, dtype: np.dtype) -> EdgeBlocks:
     """Return the blocks for states of `dtype`.
 
     States smaller than 4 bytes share those of 4 bytes.
     """
-    if shard.is_compact:
-        (blocks,) = shard.blocks.values()  # the compact layout has one set, for the widest states
+    if not shard.has_rows:
+        (blocks,) = shard.blocks.values()  # one set, for the widest states
         return blocks
     state_bytes = max(dtype.itemsize, 4)
     if state_bytes not in shard.blocks:

@@ -14,7 +14,7 @@ from mgraph.types import Array
 
 def require_in_rows(shard: Shard, comm: Communicator) -> None:
     """Build the shard's in-rows; an undirected graph's rows are its in-rows."""
-    if not shard.info.directed or shard.in_rows is not None or shard.is_compact:
+    if not shard.info.directed or shard.in_rows is not None or not shard.has_rows:
         return
     backend = shard.backend
     partition = shard.partition

@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import inspect
 import weakref
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -48,9 +49,51 @@ class BlockShape:
     window_bits: int  # range of starts of a block: their states fit the L2 cache
     unit_size: int  # the most edges of a unit, which one thread block processes
 
+    def padded(self, num_states: int) -> int:
+        """Return the length of a state array, rounded up to whole segments."""
+        length = 1 << self.segment_bits
+        return -(-num_states // length) * length
+
+
+class EdgeBlocks(ABC):
+    """A rank's edges in blocks, wherever they are stored: on the device, or some of them in host memory."""
+
+    shape: BlockShape
+
+    @property
+    @abstractmethod
+    def num_edges(self) -> int:
+        """The number of edges."""
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """The bytes of device memory."""
+
+    @property
+    def host_bytes(self) -> int:
+        """The bytes of host memory, in addition to the device's."""
+        return 0
+
+    @abstractmethod
+    def on_device(self, reach: Reach | None = None) -> Iterator[Blocks]:
+        """Yield all edges as blocks on the device, each valid until the next is asked for.
+
+        Of those in host memory, only what is in reach.
+        """
+
+    @property
+    @abstractmethod
+    def counts(self) -> dict[str, int]:
+        """What the last iteration of `on_device` read: edges, and of those in host memory bytes and parts."""
+
+
+# Whether a sweep may change anything over edges from one range of segments to another.
+Reach = Callable[[slice, slice], bool]
+
 
 @dataclass
-class Blocks:
+class Blocks(EdgeBlocks):
     """Edges sorted by window, segment and sub-window, both ends of each packed into 32 bits.
 
     Edge e of tile t and unit u starts at `tile_starts[t] + (words[e] >> segment_bits)` and ends at
@@ -80,14 +123,16 @@ class Blocks:
         """The arrays that every sweep reads, in the order of the kernels' parameters."""
         return self.unit_tiles, self.unit_segments, self.tile_edges, self.tile_starts, self.words
 
-    def padded(self, num_states: int) -> int:
-        """Return the length of a state array, rounded up to whole segments."""
-        length = 1 << self.shape.segment_bits
-        return -(-num_states // length) * length
-
     @property
     def nbytes(self) -> int:
         return sum(a.nbytes for a in (*self.edges, self.weights) if a is not None)
+
+    def on_device(self, reach: Reach | None = None) -> Iterator[Blocks]:
+        yield self
+
+    @property
+    def counts(self) -> dict[str, int]:
+        return {"edges": self.num_edges}
 
 
 @dataclass
@@ -129,7 +174,7 @@ class GraphInfo:
     num_isolated: int  # vertices without arcs
     num_loops: int  # dropped
     num_parallel: int  # dropped
-    layout: str = "rows"  # or compact: blocks alone
+    layout: str = "rows"  # or blocks alone: compact on the device, host with some of them in host memory
     labels: str = ""  # the kind of the labels that were mapped to ids: integer or string
     missing_label: int = -1  # the integer that is no vertex's label
 
@@ -162,14 +207,14 @@ class Shard:
     info: GraphInfo
     partition: Partition
     rank: int
-    stored_rows: Rows | None  # None in the compact layout, which has blocks and degrees
+    stored_rows: Rows | None  # None in the layouts compact and host, which have blocks and degrees
     user_of_local: Array | None  # the user id of each owned vertex
     position_of_user: Array | None  # for the user ids of this rank's range; values from num_positions on are isolated
-    stored_degrees: Array | None = None  # of the compact layout
+    stored_degrees: Array | None = None  # of a shard without rows
     labels: LabelTable | None = None  # of a range of user ids; None if users call their vertices 0 .. n - 1
-    # Derived data, built on first use, and dropped by for_call(), except for the blocks of the compact layout.
+    # Derived data, built on first use, and dropped by for_call(), except for the blocks of a shard without rows.
     in_rows: Rows | None = None  # of a directed graph
-    blocks: dict[int, Blocks] = field(default_factory=dict)  # by bytes of a state
+    blocks: dict[int, EdgeBlocks] = field(default_factory=dict)  # by bytes of a state
     weight_sorted_rows: Rows | None = None  # light arcs first; they share indptr with the rows
     result_routing: ResultRouting | None = None  # of several ranks in degree order
     overflowed_itemsize: int = 0  # bytes of the widest distance dtype that a search has overflowed
@@ -197,7 +242,7 @@ class Shard:
         self.overflowed_itemsize = 0
         self.exceeds_uint8_levels = False
         self.kept.clear()
-        if not self.is_compact:
+        if self.has_rows:
             self.blocks.clear()
         return self
 
@@ -220,20 +265,20 @@ class Shard:
         return lo, min(lo + self.user_stride, self.info.num_vertices)
 
     @property
-    def is_compact(self) -> bool:
-        """Whether the shard has only blocks, for sweeps."""
-        return self.stored_rows is None
+    def has_rows(self) -> bool:
+        """Whether the shard has rows; if not, it has only blocks, for sweeps."""
+        return self.stored_rows is not None
 
     @property
     def rows(self) -> Rows:
-        """The rows; a compact shard has none."""
-        assert self.stored_rows is not None, "the compact layout has no rows"
+        """The rows; a shard of blocks alone has none."""
+        assert self.stored_rows is not None, "this layout has no rows"
         return self.stored_rows
 
     @property
     def degrees(self) -> Array:
         """The out-degree of each owned vertex."""
-        return self.stored_degrees if self.is_compact else degrees(self.rows)
+        return degrees(self.rows) if self.has_rows else self.stored_degrees
 
     @property
     def incoming(self) -> Rows:
@@ -246,10 +291,15 @@ class Shard:
     @property
     def nbytes(self) -> int:
         tables = (self.user_of_local, self.position_of_user, self.stored_degrees)
-        parts = (self.stored_rows, self.in_rows, self.result_routing, *self.blocks.values(), *tables)
+        parts = [self.stored_rows, self.in_rows, self.result_routing, *self.blocks.values(), *tables]
         if self.weight_sorted_rows is not None:
-            parts = (*parts, self.weight_sorted_rows.targets, self.weight_sorted_rows.weights)
+            parts += [self.weight_sorted_rows.targets, self.weight_sorted_rows.weights]
         return sum(part.nbytes for part in parts if part is not None)
+
+    @property
+    def host_bytes(self) -> int:
+        """The bytes of blocks in host memory."""
+        return sum(blocks.host_bytes for blocks in self.blocks.values())
 
 
 def cached_on_shard(

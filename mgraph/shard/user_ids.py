@@ -237,7 +237,7 @@ def _parts(buffer: Array, counts: list[int], step: int) -> list[Array]:
 def users_of_states(shard: Shard, comm: Communicator) -> Array:
     """Return the user id of every state.
 
-    Stored with the result routing unless the layout is compact.
+    Stored with the result routing if the shard has rows.
     """
     routing = require_result_routing(shard, comm)
     if routing is None:
@@ -245,7 +245,7 @@ def users_of_states(shard: Shard, comm: Communicator) -> Array:
     if routing.users is not None:
         return routing.users
     users = gather_states(shard, comm, shard.user_of_local)
-    if not shard.is_compact:
+    if shard.has_rows:
         routing.users = users
     return users
 

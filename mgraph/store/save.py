@@ -8,7 +8,7 @@ import numpy as np
 
 from mgraph.backends.base import Backend
 from mgraph.errors import InputError
-from mgraph.shard.shard import Rows, Shard
+from mgraph.shard.shard import Blocks, Rows, Shard
 from mgraph.store.files import Stored, unchanged, write_array
 from mgraph.store.labels import arrays_of_labels
 from mgraph.store.manifest import PIECE_ARCS, Facts, StoredPart, file_name
@@ -17,7 +17,7 @@ from mgraph.types import vertex_dtype
 
 def save_shard(shard: Shard, folder: pathlib.Path) -> tuple[StoredPart, Facts]:
     """Write the arrays of a shard to a folder; return their description, and what all parts have in common."""
-    arrays = _tables_of(shard) | (_blocks_of(shard) if shard.is_compact else _rows_of(shard))
+    arrays = _tables_of(shard) | (_rows_of(shard) if shard.has_rows else _blocks_of(shard))
     if shard.labels is not None:
         arrays |= arrays_of_labels(shard.labels)
     written = {}
@@ -29,7 +29,7 @@ def save_shard(shard: Shard, folder: pathlib.Path) -> tuple[StoredPart, Facts]:
         raise InputError(f"{path} cannot be written: {error.strerror or error}") from error
     dtypes = {name: dtype.name for name, (_, dtype, _) in arrays.items()}
     facts = Facts(shard.partition.num_positions, dtypes, None if shard.labels is None else shard.labels.missing)
-    if shard.is_compact:
+    if not shard.has_rows:
         (blocks,) = shard.blocks.values()
         return StoredPart(written, [], blocks.shape), facts
     return StoredPart(written, _cuts(shard.backend, shard.rows), None), facts
@@ -57,6 +57,7 @@ def _rows_of(shard: Shard) -> Stored:
 
 def _blocks_of(shard: Shard) -> Stored:
     (blocks,) = shard.blocks.values()
+    assert isinstance(blocks, Blocks), "the layout host is not saved"
     arrays = {
         "unit_tiles": blocks.unit_tiles,
         "unit_segments": blocks.unit_segments,

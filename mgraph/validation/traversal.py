@@ -271,15 +271,16 @@ def _check_arcs(
     is_explained = marks[:num_states]
     is_shorter = marks[num_states:]
     found = (parent, dist, backend.to_device(bound), is_explained, is_shorter)
-    if shard.is_compact:
-        blocks = require_blocks(shard, comm, dist.dtype)
-        weights = blocks.weights if weighted else None
-        shape = backend.to_device(np.array([blocks.shape.segment_bits, 0 if shard.info.directed else 1], np.int64))
-        check_edges[backend](0, blocks.num_units, *blocks.edges, weights, shape, *found)
-    else:
+    if shard.has_rows:
         rows = shard.rows
         weights = rows.weights if weighted else None
         check_arcs[backend](0, shard.num_owned, check.first, rows.indptr, rows.targets, weights, *found)
+    else:
+        blocks = require_blocks(shard, comm, dist.dtype)
+        shape = backend.to_device(np.array([blocks.shape.segment_bits, 0 if shard.info.directed else 1], np.int64))
+        for part in blocks.on_device():
+            weights = part.weights if weighted else None
+            check_edges[backend](0, part.num_units, *part.edges, weights, shape, *found)
     comm.allreduce(marks, "max")
     return is_explained[check.owned] != 0, is_shorter[check.owned] != 0
 

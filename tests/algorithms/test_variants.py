@@ -27,7 +27,7 @@ from mgraph.generate.grid import Grid
 from mgraph.generate.rmat import Rmat
 from mgraph.generate.spec import parse_spec
 from mgraph.ingest.survey import Survey
-from mgraph.planning.memory import plan_graph, rows_in_use_bytes
+from mgraph.planning.memory import in_use_bytes, plan_graph
 from mgraph.shard import weight_sorted_rows as weight_sorted
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -290,7 +290,7 @@ def test_auto_layout_counts_the_memory_of_searches():
     from mgraph.planning.memory import _sizes_of
 
     survey = Survey(source, partition, "degree", _sizes_of(source, edges, 1).partition, None, None, None)
-    assert rows_in_use_bytes(survey, LIMITS["cuda"], peer_memory=True) == rows.needed_bytes
+    assert in_use_bytes(survey, "rows", LIMITS["cuda"], peer_memory=True) == rows.needed_bytes
 
 
 @pytest.mark.parametrize("num_ranks", [1, 2])

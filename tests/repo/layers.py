@@ -72,6 +72,7 @@ PLACES = (
     Place("mgraph.backends.cuda", ("backends/", "cli/doctor.py"), in_functions=True),
     Place("mgraph.backends.copies", ("backends/cuda.py",)),
     Place("mgraph.backends.cuda_ipc", ("backends/cuda.py",)),
+    Place("mgraph.backends.cuda_host_link", ("backends/cuda.py",)),
 )
 # Libraries that `import mgraph` must not load.
 HEAVY = ("cupy", "dask", "distributed", "numba", "scipy")

@@ -19,6 +19,7 @@ import numpy as np
 
 from mgraph.algorithms.bfs.sweep_kernels import sweep_levels
 from mgraph.algorithms.common.checkpoints import KeptState
+from mgraph.algorithms.common.swept_states import SweptStates
 from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.derived import EDGE_BLOCKS
 from mgraph.algorithms.variant import GraphSizes, Variant
@@ -38,7 +39,7 @@ def bfs_sweep(
     own = slice(comm.rank * partition.stride, comm.rank * partition.stride + shard.num_owned)
     state = trace.checkpoints.found
     dtype = LEVEL if state else NARROW_LEVEL
-    levels = backend.full(blocks.padded(partition.num_states), unreached_of(dtype), dtype)
+    levels = backend.full(blocks.shape.padded(partition.num_states), unreached_of(dtype), dtype)
     if state is None:
         states = np.array([partition.state(p) for p in set(sources)], partition.dtype)
         levels[backend.to_device(states)] = 0
@@ -47,19 +48,21 @@ def bfs_sweep(
         comm.allreduce(levels[: partition.num_states], "min")
     counters = backend.xp.zeros(1, np.int64)
     both_ways = 0 if shard.info.directed else 1
-    before = None
+    swept = SweptStates(backend, blocks, levels, both_ways, least=1)
     level = 0 if state is None else int(state.bound)
     improved = 1
     while improved and level != depth_limit:
         # The sweep writes level + 1: levels widen before that equals the value for unreached.
         if levels.dtype == NARROW_LEVEL and level + 1 == unreached_of(NARROW_LEVEL):
             levels = _widen(levels)
-            before = None
-        before = backend.snapshot(levels, before)
+            swept = SweptStates(backend, blocks, levels, both_ways, least=1)
+        reach = swept.begin_sweep()
         counters[:] = 0
-        sweep_levels[backend](
-            0, blocks.num_units, *blocks.edges, blocks.shape.segment_bits, both_ways, level, before, levels, counters
-        )
+        for part in blocks.on_device(reach):
+            sweep_levels[backend](
+                0, part.num_units, *part.edges, part.shape.segment_bits, both_ways, level, swept.before, levels,
+                counters,
+            )  # fmt: skip
         improved, is_due = comm.sum(int(counters[0]), trace.checkpoints.is_due())
         reduced = levels[: partition.num_states]
         if improved:
@@ -67,9 +70,9 @@ def bfs_sweep(
         trace.superstep(
             method="sweep",
             frontier=improved,
-            arcs=blocks.num_edges << both_ways,
-            edges=blocks.num_edges,
+            arcs=blocks.counts["edges"] << both_ways,
             reduced_bytes=reduced.nbytes if improved else 0,
+            **blocks.counts,
         )
         level += 1
         if improved and is_due:
@@ -96,8 +99,8 @@ def sweep_bytes(sizes: GraphSizes, swept: int, state: int) -> int:
 
 VARIANT = Variant(
     "bfs.sweep",
-    when="on any ranks, if requested or the layout is compact",
-    applies=lambda conditions: conditions.method == "sweep" or conditions.layout == "compact",
+    when="on any ranks, if requested or the layout is compact or host",
+    applies=lambda conditions: conditions.method == "sweep" or not conditions.has_rows,
     needs=(EDGE_BLOCKS,),
     bytes=lambda sizes: sweep_bytes(sizes, 1, 4),
     loop=bfs_sweep,

@@ -14,7 +14,7 @@ without arcs has no state and a score of 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,7 +64,7 @@ class Passing:
     arcs
         How many arcs this rank reads in an iteration.
     weights
-        The weights of this rank's arcs; None if all arcs count alike.
+        Yields the weights of this rank's arcs in arrays; None if all arcs count alike.
     along
         Of what every state gives, returns what arrives at the owned vertices along arcs.
     against
@@ -73,7 +73,7 @@ class Passing:
 
     method: str
     arcs: int
-    weights: Array | None
+    weights: Callable[[], Iterable[Array]] | None
     along: Callable[[Array], Array]
     against: Callable[[Array], Array]
 
@@ -96,7 +96,7 @@ def iterate(shard: Shard, comm: Communicator, trace: Trace, spec: HitsSpec, pass
     num = shard.num_owned
     base = comm.rank * partition.stride
     # Shares of the greatest weight are at most 1, as scores are.
-    share = 1.0 if passing.weights is None else 1 / _greatest(comm, passing.weights)
+    share = 1.0 if passing.weights is None else 1 / _greatest(comm, passing.weights())
     given = xp.empty(partition.num_states, float)
     given[:] = WHOLE // shard.info.num_vertices * share
     hubs = xp.zeros(num, int)
@@ -120,12 +120,12 @@ def iterate(shard: Shard, comm: Communicator, trace: Trace, spec: HitsSpec, pass
     return Hubs(hubs, authorities, iterations, change)
 
 
-def _greatest(comm: Communicator, weights: Array) -> float:
+def _greatest(comm: Communicator, weights: Iterable[Array]) -> float:
     """Return the greatest weight; raise InputError on every rank if shares of it are out of the range of floats.
 
     `info.max_weight` may be that of a parallel edge that was dropped.
     """
-    here = float(weights.max()) if len(weights) else 0.0
+    here = max((float(part.max()) for part in weights if len(part)), default=0.0)
     (greatest,) = comm.allreduce(np.array([here]), "max").tolist()
     if not MIN_TOTAL < greatest < MAX_TOTAL:
         raise InputError(

@@ -31,7 +31,7 @@ def hubs_by_pull(shard: Shard, comm: Communicator, trace: Trace, spec: HitsSpec)
         return received
 
     arcs = len(shard.incoming.targets) + len(shard.rows.targets)
-    weights = shard.rows.weights if spec.weighted else None
+    weights = (lambda: [shard.rows.weights]) if spec.weighted else None
     ways = (partial(pull, rows) for rows in (shard.incoming, shard.rows))
     return iterate(shard, comm, trace, spec, Passing("pull", arcs, weights, *ways))
 

@@ -9,6 +9,7 @@ Of an undirected graph both sweeps go both ways.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
@@ -29,7 +30,6 @@ def hubs_by_sweep(shard: Shard, comm: Communicator, trace: Trace, spec: HitsSpec
     backend = shard.backend
     partition = shard.partition
     blocks = require_blocks(shard, comm, np.dtype(np.int64))
-    weights = blocks.weights if spec.weighted else None
     base = comm.rank * partition.stride
     received = backend.xp.empty(partition.num_states, np.int64)
     # What all edges bring is left to wrap around.
@@ -38,14 +38,19 @@ def hubs_by_sweep(shard: Shard, comm: Communicator, trace: Trace, spec: HitsSpec
     def sweep(ways: int, given: Array) -> Array:
         received[:] = 0
         shape = blocks.shape.segment_bits, ways if shard.info.directed else ALONG | AGAINST
-        sweep_scores[backend](0, blocks.num_units, *blocks.edges, weights, *shape, given, received, unused)
+        for part in blocks.on_device():
+            weights = part.weights if spec.weighted else None
+            sweep_scores[backend](0, part.num_units, *part.edges, weights, *shape, given, received, unused)
         if comm.size > 1:
             comm.allreduce(received, "sum")
         return received[base : base + shard.num_owned]
 
+    def weights() -> Iterator[Array]:
+        return (part.weights for part in blocks.on_device())
+
     arcs = blocks.num_edges * (2 if shard.info.directed else 4)
     ways = (partial(sweep, way) for way in (ALONG, AGAINST))
-    return iterate(shard, comm, trace, spec, Passing("sweep", arcs, weights, *ways))
+    return iterate(shard, comm, trace, spec, Passing("sweep", arcs, weights if spec.weighted else None, *ways))
 
 
 def _bytes(sizes: GraphSizes) -> int:
@@ -55,8 +60,8 @@ def _bytes(sizes: GraphSizes) -> int:
 
 VARIANT = Variant(
     "hits.sweep",
-    when="on any ranks, if the layout is compact",
-    applies=lambda conditions: conditions.layout == "compact",
+    when="on any ranks, if the layout is compact or host",
+    applies=lambda conditions: not conditions.has_rows,
     needs=(EDGE_BLOCKS,),
     bytes=_bytes,
     loop=hubs_by_sweep,

@@ -20,7 +20,7 @@ from mgraph.algorithms.pagerank.sweep_kernels import AGAINST, ALONG, add_weights
 from mgraph.algorithms.variant import GraphSizes, Variant
 from mgraph.comm.base import Communicator
 from mgraph.shard.edge_blocks import require_blocks
-from mgraph.shard.shard import Blocks, Shard
+from mgraph.shard.shard import EdgeBlocks, Shard
 from mgraph.types import Array
 
 
@@ -30,7 +30,6 @@ def score_by_sweep(shard: Shard, comm: Communicator, trace: Trace, spec: ScoreSp
     xp = backend.xp
     partition = shard.partition
     blocks = require_blocks(shard, comm, np.dtype(np.int64))
-    weights = blocks.weights if spec.weighted else None
     shape = blocks.shape.segment_bits, ALONG if shard.info.directed else ALONG | AGAINST
     base = comm.rank * partition.stride
     received = xp.empty(partition.num_states, np.int64)
@@ -39,7 +38,9 @@ def score_by_sweep(shard: Shard, comm: Communicator, trace: Trace, spec: ScoreSp
     def sweep(given: Array) -> tuple[Array, int]:
         received[:] = 0
         arrived[:] = 0
-        sweep_scores[backend](0, blocks.num_units, *blocks.edges, weights, *shape, given, received, arrived)
+        for part in blocks.on_device():
+            weights = part.weights if spec.weighted else None
+            sweep_scores[backend](0, part.num_units, *part.edges, weights, *shape, given, received, arrived)
         if comm.size > 1:
             comm.allreduce(received, "sum")
         return received[base : base + shard.num_owned], int(arrived[0])
@@ -49,22 +50,25 @@ def score_by_sweep(shard: Shard, comm: Communicator, trace: Trace, spec: ScoreSp
     return iterate(shard, comm, trace, spec, Passing("sweep", num_arcs, totals, sweep))
 
 
-def _totals(shard: Shard, comm: Communicator, blocks: Blocks) -> Array:
+def _totals(shard: Shard, comm: Communicator, blocks: EdgeBlocks) -> Array:
     """Return the sum of the weights out of each owned vertex."""
     backend = shard.backend
     xp = backend.xp
     num_states = shard.partition.num_states
     num = shard.num_owned
     base = comm.rank * shard.partition.stride
-    edges = (0, blocks.num_units, *blocks.edges, blocks.weights, blocks.shape.segment_bits)
+    segment_bits = blocks.shape.segment_bits
     both_ways = 0 if shard.info.directed else 1
     greatest = xp.zeros(num_states, np.int64)
-    find_greatest[backend](*edges, both_ways, greatest)
+    for part in blocks.on_device():
+        find_greatest[backend](0, part.num_units, *part.edges, part.weights, segment_bits, both_ways, greatest)
     if comm.size > 1:
         comm.allreduce(greatest, "min")
     xp.negative(greatest, out=greatest)
     sums = xp.zeros(2 * num_states, np.int64)
-    add_weights[backend](*edges, both_ways, greatest.view(np.float64), sums)
+    most = greatest.view(np.float64)
+    for part in blocks.on_device():
+        add_weights[backend](0, part.num_units, *part.edges, part.weights, segment_bits, both_ways, most, sums)
     if comm.size > 1:
         comm.allreduce(sums, "sum")
     totals = xp.empty(num, np.float64)
@@ -82,8 +86,8 @@ def _bytes(sizes: GraphSizes) -> int:
 
 VARIANT = Variant(
     "pagerank.sweep",
-    when="on any ranks, if the layout is compact",
-    applies=lambda conditions: conditions.layout == "compact",
+    when="on any ranks, if the layout is compact or host",
+    applies=lambda conditions: not conditions.has_rows,
     needs=(EDGE_BLOCKS,),
     bytes=_bytes,
     loop=score_by_sweep,

@@ -34,7 +34,7 @@ def find_predecessors_by_sweep(shard: Shard, comm: Communicator, sources: list[i
     backend = shard.backend
     partition = shard.partition
     blocks = require_blocks(shard, comm, distances.dtype)
-    weights = None if distances.dtype == LEVEL else blocks.weights
+    is_weighted = distances.dtype != LEVEL
     none = none_of(partition.dtype)
     parents = backend.full(partition.num_states, none, partition.dtype)
     positions = np.array(sorted(set(sources)), partition.dtype)
@@ -46,13 +46,17 @@ def find_predecessors_by_sweep(shard: Shard, comm: Communicator, sources: list[i
     own = slice(comm.rank * partition.stride, comm.rank * partition.stride + shard.num_owned)
     # The tails of slices have no vertices, and no edge leads there.
     dist = gather_states(shard, comm, distances)
-    sweep_nearer[backend](0, blocks.num_units, *blocks.edges, weights, shape, dist, parents)
+    for part in blocks.on_device():
+        weights = part.weights if is_weighted else None
+        sweep_nearer[backend](0, part.num_units, *part.edges, weights, shape, dist, parents)
     comm.allreduce(parents, "min")
     is_reached = distances != unreached_of(distances.dtype)
     unexplained = comm.sum(int((is_reached & (parents[own] == none)).sum()))[0]
     while unexplained:
         hops = (parents != none).astype(np.uint8)
-        sweep_equal[backend](0, blocks.num_units, *blocks.edges, weights, shape, dist, hops, parents)
+        for part in blocks.on_device():
+            weights = part.weights if is_weighted else None
+            sweep_equal[backend](0, part.num_units, *part.edges, weights, shape, dist, hops, parents)
         comm.allreduce(parents, "min")
         left = comm.sum(int((is_reached & (parents[own] == none)).sum()))[0]
         assert left < unexplained, "a distance that no edge explains"
@@ -62,8 +66,8 @@ def find_predecessors_by_sweep(shard: Shard, comm: Communicator, sources: list[i
 
 VARIANT = Variant(
     "predecessors.sweep",
-    when="in the compact layout, after every search",
-    applies=lambda conditions: conditions.layout == "compact",
+    when="in the layouts compact and host, after every search",
+    applies=lambda conditions: not conditions.has_rows,
     needs=(EDGE_BLOCKS,),
     # Counted with the search: the memory pool keeps what that has freed.
     bytes=lambda sizes: 0,

@@ -19,6 +19,7 @@ import numpy as np
 
 from mgraph.algorithms.bfs.sweep import sweep_bytes
 from mgraph.algorithms.common.checkpoints import KeptState
+from mgraph.algorithms.common.swept_states import SweptStates
 from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.derived import EDGE_BLOCKS
 from mgraph.algorithms.sssp.sweep_kernels import sweep_distances
@@ -42,7 +43,7 @@ def sssp_sweep(
     partition = shard.partition
     blocks = require_blocks(shard, comm, dtype)
     top = unreached_of(dtype)
-    dist = backend.full(blocks.padded(partition.num_states), top, dtype)
+    dist = backend.full(blocks.shape.padded(partition.num_states), top, dtype)
     own = slice(comm.rank * partition.stride, comm.rank * partition.stride + shard.num_owned)
     state = trace.checkpoints.found
     reduced = dist[: partition.num_states]
@@ -55,24 +56,25 @@ def sssp_sweep(
     limit = backend.to_device(np.array([top if cutoff is None else cutoff], dtype))
     counters = backend.xp.zeros(1, np.int64)
     both_ways = 0 if shard.info.directed else 1
-    before = None
+    swept = SweptStates(backend, blocks, dist, both_ways, least=max(shard.info.min_weight, 0))
     improved = 1
     while improved:
-        before = backend.snapshot(dist, before)
+        reach = swept.begin_sweep()
         counters[:] = 0
-        sweep_distances[backend](
-            0, blocks.num_units, *blocks.edges, blocks.weights, blocks.shape.segment_bits, both_ways, limit,
-            before, dist, counters,
-        )  # fmt: skip
+        for part in blocks.on_device(reach):
+            sweep_distances[backend](
+                0, part.num_units, *part.edges, part.weights, part.shape.segment_bits, both_ways, limit,
+                swept.before, dist, counters,
+            )  # fmt: skip
         improved, is_due = comm.sum(int(counters[0]), trace.checkpoints.is_due())
         if improved:
             comm.allreduce(reduced, "min")
         trace.superstep(
             method="sweep",
             frontier=improved,
-            arcs=blocks.num_edges << both_ways,
-            edges=blocks.num_edges,
+            arcs=blocks.counts["edges"] << both_ways,
             reduced_bytes=reduced.nbytes if improved else 0,
+            **blocks.counts,
         )
         if improved and is_due:
             # Any arc may still lower a distance.
@@ -82,8 +84,8 @@ def sssp_sweep(
 
 VARIANT = Variant(
     "sssp.sweep",
-    when="on any ranks, if requested or the layout is compact",
-    applies=lambda conditions: conditions.method == "sweep" or conditions.layout == "compact",
+    when="on any ranks, if requested or the layout is compact or host",
+    applies=lambda conditions: conditions.method == "sweep" or not conditions.has_rows,
     needs=(EDGE_BLOCKS,),
     bytes=lambda sizes: sweep_bytes(sizes, sizes.state, sizes.state),
     loop=sssp_sweep,

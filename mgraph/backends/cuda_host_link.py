@@ -1,0 +1,74 @@
+"""The link of a GPU: pinned host memory, and a stream of copies beside that of the kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import cupy
+import numpy as np
+from cupy.cuda import get_current_stream, runtime
+
+from mgraph.backends.host_link import HostLink, Staging
+
+if TYPE_CHECKING:
+    from mgraph.types import Array
+
+
+class CudaStaging(Staging):
+    """Two device buffers, each with an event for its copy and one for the launches that read it."""
+
+    def __init__(self, num_bytes: int) -> None:
+        super().__init__(cupy, num_bytes)
+        self._copies = cupy.cuda.Stream(non_blocking=True)
+        self._copied = [cupy.cuda.Event(disable_timing=True) for _ in range(2)]
+        self._read = [cupy.cuda.Event(disable_timing=True) for _ in range(2)]
+
+    def stream(self, parts: Iterable[np.ndarray]) -> Iterator[cupy.ndarray]:
+        """Copy part k + 1 while the caller's launches process part k: the host waits for neither."""
+        kernels = get_current_stream()
+        # Whatever was launched before, perhaps by an iteration that an error has ended, has read its buffer.
+        for event in self._read:
+            event.record(kernels)
+        begun = -1
+        size = 0
+        for k, part in enumerate(parts):
+            slot = k % 2
+            self._copies.wait_event(self._read[slot])
+            self.buffers[slot].data.copy_from_host_async(part.ctypes.data, part.nbytes, self._copies)
+            self._copied[slot].record(self._copies)
+            if begun >= 0:
+                yield from self._hand_over(kernels, begun, size)
+            begun = slot
+            size = part.nbytes
+        if begun >= 0:
+            yield from self._hand_over(kernels, begun, size)
+
+    def _hand_over(self, kernels: cupy.cuda.Stream, slot: int, size: int) -> Iterator[cupy.ndarray]:
+        kernels.wait_event(self._copied[slot])
+        yield self.buffers[slot][:size]
+        self._read[slot].record(kernels)
+
+
+class CudaHostLink(HostLink):
+    """Copies from and to pinned memory."""
+
+    def pinned_bytes(self, count: int) -> np.ndarray:
+        """Return uninitialized pinned memory, which is freed with the last reference to it.
+
+        It is not of CuPy's pool, which keeps what is freed.
+        """
+        try:
+            memory = cupy.cuda.PinnedMemory(count)
+        except runtime.CUDARuntimeError as error:
+            raise MemoryError(f"{count} bytes of pinned host memory: {error}") from error
+        return np.frombuffer(cupy.cuda.PinnedMemoryPointer(memory, 0), np.uint8, count)
+
+    def copy_to_host(self, array: Array, into: np.ndarray) -> None:
+        if isinstance(array, cupy.ndarray):
+            array.get(out=into)
+        else:
+            into[:] = array
+
+    def staging(self, xp: Any, num_bytes: int) -> CudaStaging:
+        return CudaStaging(num_bytes)

@@ -1,0 +1,48 @@
+"""The link between the memory of a device and its host's: here plain copies, in `cuda_host_link.py` by a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from mgraph.types import Array
+
+
+class Staging:
+    """Two device buffers: one is filled from host memory while kernels read the other."""
+
+    def __init__(self, xp: Any, num_bytes: int) -> None:
+        self.buffers = [xp.empty(num_bytes, np.uint8) for _ in range(2)]
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of both buffers."""
+        return sum(buffer.nbytes for buffer in self.buffers)
+
+    def stream(self, parts: Iterable[np.ndarray]) -> Iterator[Array]:
+        """Yield each of some arrays of bytes as it is on the device, valid until the next is asked for.
+
+        Launches that the caller makes meanwhile read it.
+        """
+        for k, part in enumerate(parts):
+            buffer = self.buffers[k % 2][: len(part)]
+            buffer[:] = part
+            yield buffer
+
+
+class HostLink:
+    """Copies in both directions."""
+
+    def pinned_bytes(self, count: int) -> np.ndarray:
+        """Return uninitialized bytes of host memory, from which copies to the device are fastest."""
+        return np.empty(count, np.uint8)
+
+    def copy_to_host(self, array: Array, into: np.ndarray) -> None:
+        """Copy an array, in memory of the device or of the host, into one of its length and dtype."""
+        into[:] = array
+
+    def staging(self, xp: Any, num_bytes: int) -> Staging:
+        """Return two buffers of the device through which parts of host memory are streamed."""
+        return Staging(xp, num_bytes)

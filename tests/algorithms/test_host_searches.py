@@ -1,0 +1,178 @@
+"""Searches in the layout host: equal to the oracles with none, some and all blocks on the device, on any ranks."""
+
+from __future__ import annotations
+
+import weakref
+
+import dask
+import numpy as np
+import oracles
+import pytest
+from builds import CaseEdges
+from emulator.backend import EmulatedBackend
+from host_layout import SHARES, resident_share
+from naive_shard import build_shards, distance_parts, predecessor_parts
+from on_ranks import run_on_ranks
+from tiers import by_tier
+from traversal_checks import check_traversal
+from user_graphs import GRAPHS, SEARCHES
+from zoo import ZOO, random_case, zoo_sources
+
+import mgraph as mg
+from mgraph.algorithms.bfs.sweep import bfs_sweep
+from mgraph.algorithms.common.traversal import Trace
+from mgraph.algorithms.predecessors.sweep import find_predecessors_by_sweep
+from mgraph.algorithms.sssp.sweep import sssp_sweep
+from mgraph.api.graph import Graph
+from mgraph.api.traversal import state_dtype
+from mgraph.ingest.build import build
+from mgraph.shard.host_blocks import HostBlocks
+
+# Hundreds of supersteps, of which each streams the parts.
+DEEP = ZOO["long-chain"]
+
+
+def host_graph(case, cluster, order="auto"):
+    return Graph.from_source(CaseEdges(case), cluster=cluster, order=order, layout="host")
+
+
+@pytest.mark.widens
+@pytest.mark.covering(every=3)
+@pytest.mark.parametrize("case", [case for case in GRAPHS if case is not DEEP], ids=lambda case: case.name)
+def test_results_equal_the_oracles(case, clusters):
+    for num_ranks, share in by_tier(((1, 0.4), (3, 0.0)), [(p, s) for p in (1, 2, 3) for s in SHARES]):
+        for order in ("degree", "natural"):
+            with resident_share(share), host_graph(case, clusters[num_ranks], order) as g:
+                for sources in zoo_sources(case) if case.num_vertices else []:
+                    for search in SEARCHES.values() if case.weights is not None else [mg.bfs]:
+                        with search(g, sources) as result:
+                            assert result.stats.method == "sweep"
+                            check_traversal(result, case, sources, order)
+                            mg.validate(result)
+
+
+def test_levels_beyond_8_bits_and_limits_equal_the_oracles(clusters):
+    with resident_share(0.0), host_graph(DEEP, clusters[2]) as g:
+        check_traversal(mg.bfs(g, 0), DEEP, [0], g.info.order)
+        check_traversal(mg.bfs(g, 0, depth_limit=255), DEEP, [0], g.info.order, 255)
+    case = ZOO["grid"]
+    with resident_share(0.4), host_graph(case, clusters[3]) as g:
+        check_traversal(mg.sssp(g, 0, cutoff=9), case, [0], g.info.order, 9)
+        result = mg.sssp(g, [0, 70])
+        chosen = np.asarray(result.predecessors)
+        assert all(result.path_to(v) == oracles.path_to(chosen, v) for v in range(case.num_vertices))
+
+
+def test_scores_equal_those_of_the_compact_layout(clusters):
+    case = random_case(1, 200)
+    for share in SHARES:
+        with (
+            resident_share(share),
+            host_graph(case, clusters[2], "degree") as g,
+            Graph.from_source(CaseEdges(case), cluster=clusters[2], order="degree", layout="compact") as compact,
+        ):
+            for scores in (mg.pagerank, mg.hits):
+                for found, wanted in zip(scores(g).columns, scores(compact).columns, strict=True):
+                    np.testing.assert_array_equal(np.asarray(found), np.asarray(wanted))
+
+
+def test_parts_out_of_reach_are_skipped(clusters):
+    """A chain in natural order is reached window by window: a sweep needs the parts around its frontier."""
+    with resident_share(0.0), host_graph(DEEP, clusters[1], "natural") as g:
+        for search in (mg.bfs, mg.sssp):
+            stats = search(g, 0).stats
+            (blocks,) = clusters[1].run(lambda rank: next(iter(rank.objects[g._key].blocks.values())))
+            for step in stats.supersteps:
+                assert step["host_parts"] + step["skipped_parts"] == len(blocks.parts)
+                assert (step["link_bytes"] > 0) == (step["host_parts"] > 0)
+            read = sum(step["edges"] for step in stats.supersteps)
+            assert read < len(stats.supersteps) * blocks.num_edges / 10
+            assert stats.link_bytes == sum(step["link_bytes"] for step in stats.supersteps) > 0
+
+
+def emulated_program(_, comm, case, share):
+    """Return what a rank finds on the emulator, and the shape of its blocks."""
+    backend = EmulatedBackend(seed=comm.rank, block=32, blocks=3)
+    shard = build(CaseEdges(case), backend, comm, order="degree", layout="host")
+    (blocks,) = shard.blocks.values()
+    assert isinstance(blocks, HostBlocks)
+    assert bool(blocks.parts) == (share < 1)
+    trace = Trace(backend, comm)
+    found = [bfs_sweep(shard, comm, [0], trace), sssp_sweep(shard, comm, [0], trace, state_dtype(shard.info))]
+    parents = [find_predecessors_by_sweep(shard, comm, [0], one.distances) for one in found]
+    return [backend.to_host(one.distances) for one in found], [backend.to_host(one) for one in parents]
+
+
+@pytest.mark.interleavings
+@pytest.mark.parametrize("share", SHARES)
+def test_results_on_the_emulator_equal_those_of_a_cpu(share, clusters):
+    case = random_case(0, num_vertices=120)
+    positions = oracles.positions(case, "degree")
+    source = int(np.argmin(positions))
+    for num_ranks in (1, 2):
+        with resident_share(share):
+            results = run_on_ranks(emulated_program, [None] * num_ranks, case, share)
+        naive = build_shards(case, num_ranks, "degree")
+        for k, weighted in enumerate((False, True)):
+            dist = oracles.sssp(case, [source]) if weighted else oracles.bfs(case, [source])
+            dtype = results[0][0][k].dtype
+            chosen = oracles.predecessors(case, dist, [source], positions, weighted=weighted)
+            for rank, (distances, parents) in enumerate(results):
+                np.testing.assert_array_equal(distances[k], distance_parts(naive, dist, dtype)[rank])
+                np.testing.assert_array_equal(parents[k], predecessor_parts(naive, chosen)[rank])
+
+
+def test_failed_search_leaves_the_graph_usable(clusters, monkeypatch):
+    case = random_case(0, 200)
+    with resident_share(0.4), host_graph(case, clusters[2], "degree") as g:
+        stream = HostBlocks.on_device
+
+        def breaks(self, reach=None):
+            for k, part in enumerate(stream(self, reach)):
+                if k == 3:
+                    raise RuntimeError("the link is gone")
+                yield part
+
+        monkeypatch.setattr(HostBlocks, "on_device", breaks)
+        with pytest.raises(Exception, match="the link is gone"):
+            mg.bfs(g, 0)
+        monkeypatch.undo()
+        check_traversal(mg.bfs(g, 0), case, [0], "degree")
+
+
+def test_memory_of_the_host_is_freed_with_the_graph(clusters):
+    with resident_share(0.0), host_graph(random_case(0, 200), clusters[1]) as g:
+        (blocks,) = clusters[1].run(lambda rank: next(iter(rank.objects[g._key].blocks.values())))
+        parts = [weakref.ref(part.memory) for part in blocks.parts]
+        assert parts
+        mg.bfs(g, 0)
+        del blocks
+    assert not any(part() is not None for part in parts)
+
+
+def test_what_needs_rows_or_a_saved_graph_is_refused(clusters, tmp_path):
+    with resident_share(0.4), host_graph(ZOO["path"], clusters[2]) as g:
+        assert "host" in repr(g)
+        with pytest.raises(mg.UsageError, match="bfs_together needs rows, and path has the layout host"):
+            mg.bfs_together(g, [0, 1])
+        with pytest.raises(mg.UsageError, match="the layout host, which is not saved"):
+            g.save(tmp_path / "saved")
+        assert "edge blocks only" in mg.bfs(g, 0).stats.reason
+
+
+def test_auto_layout_is_host_where_neither_rows_nor_compact_fit_the_device(clusters):
+    with mg.rmat(18, cluster=clusters[1]) as rows:
+        wanted = [np.asarray(column) for column in mg.sssp(rows, 1)]
+    found = []
+    # As planned, rows take 64 MB with a search, compact blocks 31 MB, and the layout host 16 MB at least.
+    for limit in ("1 GB", "40 MB", "24 MB"):
+        with dask.config.set({"mgraph.device-memory": limit}), mg.rmat(18, cluster=clusters[1], layout="auto") as g:
+            found.append(g.info.layout)
+            for column, want in zip(mg.sssp(g, 1), wanted, strict=True):
+                np.testing.assert_array_equal(np.asarray(column), want)
+    assert found == ["rows", "compact", "host"]
+    with (
+        dask.config.set({"mgraph.device-memory": "3 MB"}),
+        pytest.raises(mg.WouldNotFit, match=r"the setting mgraph\.device-memory is"),
+    ):
+        mg.rmat(18, cluster=clusters[1], layout="auto")

@@ -1,0 +1,110 @@
+"""The layout host has the blocks of the compact layout, in order: the first on the device, the rest in parts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from builds import BACKEND, build_compact_on, shrink_passes
+from host_layout import SHARES, build_host_on, resident_share
+from hypothesis import given
+from strategies import graphs, orders, rank_counts
+from tiers import examples
+from user_graphs import graph_of
+from zoo import ZOO, random_case
+
+import mgraph as mg
+from mgraph.ingest.host_plan import HostPlan, ranks_of_host
+
+CASES = [random_case(0, 300), random_case(1, 300), ZOO["grid"], ZOO["isolated"], ZOO["dag"]]
+
+
+def edges_in_order(backend, blocks):
+    """Return starts, ends and weights of all edges in the order of the blocks."""
+    columns = []
+    for part in blocks.on_device():
+        tiles, segments, offsets, starts, words = map(backend.to_host, part.edges)
+        lengths = np.diff(offsets)
+        of_unit = np.repeat(np.arange(part.num_units), np.diff(tiles))
+        bits = part.shape.segment_bits
+        sources = np.repeat(starts, lengths) + (words >> bits)
+        targets = np.repeat(segments[of_unit], lengths) + (words & ((1 << bits) - 1))
+        weights = np.zeros(len(words)) if part.weights is None else backend.to_host(part.weights)
+        columns.append(np.stack([sources, targets, weights.astype(np.float64)]))
+    return np.concatenate(columns, axis=1) if columns else np.zeros((3, 0))
+
+
+def check(case, num_ranks, share, order="degree"):
+    with pytest.MonkeyPatch.context() as patch:
+        shrink_passes(patch)
+        wanted = build_compact_on(case, num_ranks, order)
+    shards = build_host_on(case, num_ranks, share, order)
+    for shard, plain in zip(shards, wanted, strict=True):
+        (blocks,) = shard.blocks.values()
+        (others,) = plain.blocks.values()
+        np.testing.assert_array_equal(edges_in_order(shard.backend, blocks), edges_in_order(shard.backend, others))
+        np.testing.assert_array_equal(shard.degrees, plain.degrees)
+        np.testing.assert_array_equal(shard.user_of_local, plain.user_of_local)
+        assert (shard.info.layout, shard.info.num_edges) == ("host", plain.info.num_edges)
+        assert blocks.num_edges == others.num_edges
+        # The share is one of the fullest rank's edges.
+        assert num_ranks > 1 or (blocks.host_bytes > 0) == (share < 1 and others.num_edges > 0)
+        check_parts(blocks)
+    return shards
+
+
+def check_parts(blocks):
+    """Check that each part has the segments that its edges start and end in, and lies in one window."""
+    bits = blocks.shape.segment_bits
+    for part in blocks.parts:
+        own = part.blocks_in(part.memory, blocks.shape)
+        sources, targets, _ = edges_in_order(BACKEND, own).astype(np.int64)
+        for states, span in ((sources, part.starts), (targets, part.ends)):
+            assert span.start <= states.min() >> bits
+            assert states.max() >> bits < span.stop
+        assert len(set((sources >> blocks.shape.window_bits).tolist())) == 1
+
+
+@pytest.mark.parametrize("share", SHARES)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_blocks_are_those_of_the_compact_layout(case, share):
+    for num_ranks in (1, 2, 3):
+        for order in ("degree", "natural"):
+            check(case, num_ranks, share, order)
+
+
+@examples(40)
+@given(graphs(), rank_counts, orders)
+def test_blocks_of_random_graphs_are_those_of_the_compact_layout(case, num_ranks, order):
+    check(case, num_ranks, 0.5, order)
+
+
+def test_all_layouts_read_the_graph_on_every_backend(backend):
+    case = random_case(2, 150)
+    for share in SHARES:
+        plain = build_host_on(case, 2, share)
+        for shard, wanted in zip(build_host_on(case, 2, share, backend=backend), plain, strict=True):
+            (blocks,) = shard.blocks.values()
+            (others,) = wanted.blocks.values()
+            found = edges_in_order(backend, blocks)
+            np.testing.assert_array_equal(found, edges_in_order(wanted.backend, others))
+
+
+def test_graph_that_exceeds_device_or_host_memory_is_refused(clusters, monkeypatch):
+    case = random_case(3, 300)
+    cluster = clusters[2]
+    with resident_share(0.5):
+        monkeypatch.setattr(HostPlan, "least_bytes", lambda plan: 1 << 60)
+        with pytest.raises(mg.WouldNotFit, match=r"takes .* more of the device on each rank, and .* is free"):
+            graph_of(case, cluster, layout="host")
+        monkeypatch.undo()
+        monkeypatch.setattr("mgraph.ingest.host_plan.free_on_host", lambda plan, backend, comm: 10)
+        with pytest.raises(mg.WouldNotFit, match=r"take .* of host memory on each rank, and .* use \d+ ranks"):
+            graph_of(case, cluster, layout="host")
+        monkeypatch.undo()
+        with graph_of(case, cluster, layout="host") as g:
+            assert g.build_stats[0]["host_bytes"] > 0
+            mg.validate(mg.bfs(g, 0))
+
+
+def test_ranks_of_this_process_share_a_host(clusters):
+    assert clusters[3].run(lambda rank: ranks_of_host(rank.comm)) == [3] * 3
