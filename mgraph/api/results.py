@@ -47,6 +47,8 @@ class Costs:
         Bytes sent by each rank.
     placement
         How many of the cluster's ranks store the graph, and why not all.
+    link_bytes
+        Bytes that each rank streamed from host memory to its device, of a graph in the layout host.
     variant
         The loop that ran, by its name in `docs/variants.md`, such as `bfs.persistent`.
     """
@@ -56,14 +58,10 @@ class Costs:
     arcs: list[int]
     bytes_sent: list[int]
     placement: str
+    link_bytes: list[int] = field(default_factory=list, kw_only=True)
     variant: str = field(default="", kw_only=True)
 
     _repr_html_ = html_of_costs
-
-    @property
-    def link_bytes(self) -> int:
-        """Bytes that all ranks have copied from host memory to their devices, of a graph in the layout host."""
-        return sum(step.get("link_bytes", 0) for step in self.supersteps)
 
     @property
     def total_s(self) -> float:
@@ -99,6 +97,7 @@ def costs_of_ranks(g: Graph, parts: Sequence[dict]) -> dict[str, Any]:
         "supersteps": supersteps,
         "arcs": [sum(step["arcs"] for step in part["supersteps"]) for part in parts],
         "bytes_sent": [part["bytes_sent"] for part in parts],
+        "link_bytes": [part["link_bytes"] for part in parts],
         "placement": str(g.placement),
         "variant": parts[0]["variant"],
     }
@@ -116,6 +115,7 @@ def added_up(costs: Sequence[Costs]) -> Costs:
         [sum(arcs) for arcs in zip(*(one.arcs for one in costs), strict=True)],
         [sum(sent) for sent in zip(*(one.bytes_sent for one in costs), strict=True)],
         costs[-1].placement,
+        link_bytes=[sum(streamed) for streamed in zip(*(one.link_bytes for one in costs), strict=True)],
         variant=costs[-1].variant,
     )
 

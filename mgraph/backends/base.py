@@ -6,6 +6,7 @@ more: a PersistentBackend.
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -86,7 +87,11 @@ class Backend(ABC):
     cache_bytes = 32 << 20
     phase: Phase | None = None  # what the rank is doing, or did last
     stopped: str | None = None
-    link = HostLink()  # to the host's memory
+
+    @functools.cached_property
+    def link(self) -> HostLink:
+        """The link to the host's memory."""
+        return HostLink(self.xp)
 
     @abstractmethod
     def enter_thread(self) -> None:

@@ -197,7 +197,6 @@ class CudaBackend(PersistentBackend):
     name = "cuda"
     xp = cupy
     limits = LIMITS["cuda"]
-    link = CudaHostLink()
 
     def __init__(self) -> None:
         self.device = runtime.getDevice()
@@ -211,6 +210,7 @@ class CudaBackend(PersistentBackend):
         self._parameters = _ThreadParameters()
         self._mark = _Mark()
         self._downloads = RecycledMemory()
+        self.link = CudaHostLink(cupy)
         self._limit = device_limit()
         if self._limit is not None:
             cupy.get_default_memory_pool().set_limit(size=self._limit.num_bytes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import cupy
 import numpy as np
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class CudaStaging(Staging):
     """Two device buffers, each with an event for its copy and one for the launches that read it."""
 
-    def __init__(self, num_bytes: int) -> None:
-        super().__init__(cupy, num_bytes)
+    def __init__(self, link: HostLink, num_bytes: int) -> None:
+        super().__init__(link, num_bytes)
         self._copies = cupy.cuda.Stream(non_blocking=True)
         self._copied = [cupy.cuda.Event(disable_timing=True) for _ in range(2)]
         self._read = [cupy.cuda.Event(disable_timing=True) for _ in range(2)]
@@ -37,6 +37,7 @@ class CudaStaging(Staging):
             self._copies.wait_event(self._read[slot])
             self.buffers[slot].data.copy_from_host_async(part.ctypes.data, part.nbytes, self._copies)
             self._copied[slot].record(self._copies)
+            self.link.streamed_bytes += part.nbytes
             if begun >= 0:
                 yield from self._hand_over(kernels, begun, size)
             begun = slot
@@ -70,5 +71,5 @@ class CudaHostLink(HostLink):
         else:
             into[:] = array
 
-    def staging(self, xp: Any, num_bytes: int) -> CudaStaging:
-        return CudaStaging(num_bytes)
+    def staging(self, num_bytes: int) -> CudaStaging:
+        return CudaStaging(self, num_bytes)

@@ -13,8 +13,9 @@ from mgraph.types import Array
 class Staging:
     """Two device buffers: one is filled from host memory while kernels read the other."""
 
-    def __init__(self, xp: Any, num_bytes: int) -> None:
-        self.buffers = [xp.empty(num_bytes, np.uint8) for _ in range(2)]
+    def __init__(self, link: HostLink, num_bytes: int) -> None:
+        self.link = link
+        self.buffers = [link.xp.empty(num_bytes, np.uint8) for _ in range(2)]
 
     @property
     def nbytes(self) -> int:
@@ -29,11 +30,22 @@ class Staging:
         for k, part in enumerate(parts):
             buffer = self.buffers[k % 2][: len(part)]
             buffer[:] = part
+            self.link.streamed_bytes += part.nbytes
             yield buffer
 
 
 class HostLink:
-    """Copies in both directions."""
+    """Copies in both directions.
+
+    Attributes
+    ----------
+    streamed_bytes
+        How many bytes have been streamed to the device.
+    """
+
+    def __init__(self, xp: Any) -> None:
+        self.xp = xp
+        self.streamed_bytes = 0
 
     def pinned_bytes(self, count: int) -> np.ndarray:
         """Return uninitialized bytes of host memory, from which copies to the device are fastest."""
@@ -43,6 +55,6 @@ class HostLink:
         """Copy an array, in memory of the device or of the host, into one of its length and dtype."""
         into[:] = array
 
-    def staging(self, xp: Any, num_bytes: int) -> Staging:
+    def staging(self, num_bytes: int) -> Staging:
         """Return two buffers of the device through which parts of host memory are streamed."""
-        return Staging(xp, num_bytes)
+        return Staging(self, num_bytes)

@@ -20,6 +20,7 @@ from mgraph.api.progress_bar import bar, is_terminal, no_bar
 from mgraph.backends.progress import Phase
 from mgraph.cluster.base import ON_LOSS
 from mgraph.edges import EdgeSource, EdgeTable
+from mgraph.formatting import readable_bytes
 from mgraph.generate.spec import is_spec, parse_spec
 from mgraph.ingest.build import LAYOUTS
 from mgraph.io.formats import read_source
@@ -323,11 +324,17 @@ def print_table(title: str, columns: list[str], rows: list[list[str]]) -> None:
 
 def print_trace(stats: Costs) -> None:
     """Print a record of every superstep, and the time of each phase."""
+    heads = ["step", "method", "frontier", "arcs scanned", "us"]
     steps = [
         [str(i), step["method"], f"{step['frontier']:,}", f"{step['arcs']:,}", f"{step['microseconds']:,.0f}"]
         for i, step in enumerate(stats.supersteps)
     ]
-    print_table(f"supersteps of {stats.variant}", ["step", "method", "frontier", "arcs scanned", "us"], steps)
+    if any("host_parts" in step for step in stats.supersteps):
+        heads += ["over the link", "parts", "skipped"]
+        for row, step in zip(steps, stats.supersteps, strict=True):
+            row.append(readable_bytes(step.get("link_bytes", 0)))
+            row += [f"{step.get(name, 0):,}" for name in ("host_parts", "skipped_parts")]
+    print_table(f"supersteps of {stats.variant}", heads, steps)
     phases = [[name, f"{seconds * 1e3:.3g}"] for name, seconds in stats.seconds.items()]
     print_table("phases", ["phase", "ms"], phases)
 

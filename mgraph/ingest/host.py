@@ -77,7 +77,7 @@ def build_host(
         del blocks
     assert resident is not None, "the last stretch stays, perhaps empty"
     largest = max((part.memory.nbytes for part in parts), default=0)
-    whole = HostBlocks(sorting.layout.shape, resident, parts, backend.link.staging(backend.xp, largest))
+    whole = HostBlocks(sorting.layout.shape, resident, parts, backend.link.staging(largest))
     return finish_shard(survey, backend, comm, sorting, whole, "host")
 
 

@@ -109,6 +109,8 @@ class Blocks(EdgeBlocks):
     tile_starts: Array
     words: Array
     weights: Array | None
+    # Of a part that is streamed from host memory: the segments in which its edges start.
+    streamed_starts: slice | None = None
 
     @property
     def num_units(self) -> int:

@@ -87,7 +87,10 @@ def test_parts_out_of_reach_are_skipped(clusters):
                 assert (step["link_bytes"] > 0) == (step["host_parts"] > 0)
             read = sum(step["edges"] for step in stats.supersteps)
             assert read < len(stats.supersteps) * blocks.num_edges / 10
-            assert stats.link_bytes == sum(step["link_bytes"] for step in stats.supersteps) > 0
+            # Predecessors take another pass over all parts, or two where weights are zero.
+            (streamed,) = stats.link_bytes
+            in_supersteps = sum(step["link_bytes"] for step in stats.supersteps)
+            assert streamed - in_supersteps in (blocks.host_bytes, 2 * blocks.host_bytes)
 
 
 def emulated_program(_, comm, case, share):

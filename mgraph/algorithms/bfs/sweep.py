@@ -56,9 +56,8 @@ def bfs_sweep(
         if levels.dtype == NARROW_LEVEL and level + 1 == unreached_of(NARROW_LEVEL):
             levels = _widen(levels)
             swept = SweptStates(backend, blocks, levels, both_ways, least=1)
-        reach = swept.begin_sweep()
         counters[:] = 0
-        for part in blocks.on_device(reach):
+        for part in swept.sweep():
             sweep_levels[backend](
                 0, part.num_units, *part.edges, part.shape.segment_bits, both_ways, level, swept.before, levels,
                 counters,
@@ -70,9 +69,9 @@ def bfs_sweep(
         trace.superstep(
             method="sweep",
             frontier=improved,
-            arcs=blocks.counts["edges"] << both_ways,
+            arcs=swept.counts["edges"] << both_ways,
             reduced_bytes=reduced.nbytes if improved else 0,
-            **blocks.counts,
+            **swept.counts,
         )
         level += 1
         if improved and is_due:

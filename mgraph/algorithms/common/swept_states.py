@@ -1,17 +1,22 @@
-"""States that sweeps over edge blocks lower, and over which edges in host memory a sweep may still lower one.
+"""States that sweeps over edge blocks lower, and the parts of these in host memory over which one may still be lowered.
 
-A sweep skips the edges from one range of segments to another if no state there has changed since the sweep before, or
-none so low that it could lower a state at the other end. What it would find, an earlier sweep has found.
+A sweep skips a part if no state at one end of its edges has changed since the sweep before, or none so low that it
+could lower a state at the other end. What it would find, an earlier sweep has found.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import numpy as np
 
 from mgraph.algorithms.common.swept_states_kernels import find_extremes
 from mgraph.backends.base import Backend
-from mgraph.shard.shard import EdgeBlocks, Reach
+from mgraph.shard.shard import Blocks, EdgeBlocks, Reach
 from mgraph.types import Array, unreached_of
+
+# Sweeps over the blocks on the device before parts are streamed, at most: each takes a small part of that time.
+MAX_RESIDENT_SWEEPS = 16
 
 
 class SweptStates:
@@ -22,43 +27,84 @@ class SweptStates:
     states
         Padded to whole segments; the loop writes them.
     before
-        What sweeps read at the starts of edges: a copy from the beginning of the sweep, or the states themselves.
+        What sweeps read at the starts of edges: a copy, or the states themselves.
     least
         What an edge adds to a state, at least.
+    counters
+        The loop's count of improvements, if the blocks on the device may be swept until they bring none.
+    counts
+        What the last sweep read: EdgeBlocks.counts.
     """
 
-    def __init__(self, backend: Backend, blocks: EdgeBlocks, states: Array, both_ways: int, least: float) -> None:
+    def __init__(
+        self,
+        backend: Backend,
+        blocks: EdgeBlocks,
+        states: Array,
+        both_ways: int,
+        least: float,
+        counters: Array | None = None,
+    ) -> None:
         self.backend = backend
         self.blocks = blocks
         self.states = states
-        self.before: Array | None = None
         self.both_ways = both_ways
         self.least = least
+        self.counters = counters
+        self.counts: dict[str, int] = {}
+        self.before: Array | None = None
+        self._compared: Array | None = None
 
-    def begin_sweep(self) -> Reach | None:
-        """Take the copy; return over which edges the sweep may lower a state, None if none is in host memory."""
-        if not self.blocks.host_bytes:
+    def sweep(self) -> Iterator[Blocks]:
+        """Yield the blocks that a sweep reads, each to be launched with the states and `before` as they are then."""
+        reach = self._reach() if self.blocks.host_bytes else None
+        self.before = self.backend.snapshot(self.states, self.before)
+        read_again = 0
+        for part in self.blocks.on_device(reach):
+            if part.streamed_starts is not None:
+                self._refresh(part.streamed_starts)
+            yield part
+            if part.streamed_starts is None and reach is not None and self.counters is not None:
+                for again in self._until_settled(part):
+                    read_again += again.num_edges
+                    yield again
+        self.counts = self.blocks.counts
+        self.counts["edges"] += read_again
+
+    def _until_settled(self, resident: Blocks) -> Iterator[Blocks]:
+        """Yield the blocks on the device again as long as they bring improvements."""
+        assert self.counters is not None, "the caller knows"
+        seen = 0
+        for _ in range(MAX_RESIDENT_SWEEPS - 1):
+            improved = int(self.counters[0])
+            if improved == seen:
+                return
+            seen = improved
             self.before = self.backend.snapshot(self.states, self.before)
-            return None
-        # Of the first sweep: all that is reached has changed.
-        top = unreached_of(self.states.dtype)
-        before = self.backend.full(len(self.states), top, self.states.dtype) if self.before is None else self.before
-        reach = self._reach(before)
-        # Not as snapshot(), which on a CPU returns the states themselves: the next sweep compares with it.
-        before[:] = self.states
-        self.before = before
-        return reach
+            yield resident
 
-    def _reach(self, before: Array) -> Reach:
+    def _refresh(self, segments: slice) -> None:
+        """Let a part that is streamed read what earlier ones have lowered; a window is copied in no time."""
+        if self.before is not self.states:
+            bits = self.blocks.shape.segment_bits
+            own = slice(segments.start << bits, segments.stop << bits)
+            self.before[own] = self.states[own]  # type: ignore[index]
+
+    def _reach(self) -> Reach:
+        """Return over which edges the sweep that begins may lower a state."""
+        states = self.states
+        top = unreached_of(states.dtype)
+        if self._compared is None:
+            # All that is reached has changed.
+            self._compared = self.backend.full(len(states), top, states.dtype)
         bits = self.blocks.shape.segment_bits
-        num_segments = len(self.states) >> bits
-        found = self.backend.full(2 * num_segments, unreached_of(self.states.dtype), self.states.dtype)
-        find_extremes[self.backend](
-            0, num_segments, bits, self.states, before, found[:num_segments], found[num_segments:]
-        )
+        num = len(states) >> bits
+        found = self.backend.full(2 * num, top, states.dtype)
+        find_extremes[self.backend](0, num, bits, states, self._compared, found[:num], found[num:])
+        self._compared[:] = states
         # Wide enough for every sum, and as monotone as those of the states.
-        wide = np.float64 if self.states.dtype.kind == "f" else np.int64
-        near_of, far_of = self.backend.to_host(found).astype(wide).reshape(2, num_segments)
+        wide = np.float64 if states.dtype.kind == "f" else np.int64
+        near_of, far_of = self.backend.to_host(found).astype(wide).reshape(2, num)
 
         def lowers(near: slice, far: slice) -> bool:
             # The difference, unlike the sum, is in range: states are not negative.

@@ -46,6 +46,7 @@ class Trace:
 
     def __post_init__(self) -> None:
         self._bytes_before = self._bytes_stepped = self.comm.bytes_sent
+        self._streamed_before = self.backend.link.streamed_bytes
         self._stepped = time.perf_counter() - CLOCK.seconds
         self._began: float | None = None
         self._ended: float | None = None
@@ -135,8 +136,13 @@ class Trace:
         return self.comm.bytes_sent - self._bytes_before
 
     def stats(self) -> dict[str, Any]:
-        """Return what a job reports of this rank: seconds of phases, supersteps, and bytes sent."""
-        return {"seconds": self.seconds, "supersteps": self.supersteps, "bytes_sent": self.bytes_sent}
+        """Return what a job reports of this rank: seconds of phases, supersteps, bytes sent and streamed."""
+        return {
+            "seconds": self.seconds,
+            "supersteps": self.supersteps,
+            "bytes_sent": self.bytes_sent,
+            "link_bytes": self.backend.link.streamed_bytes - self._streamed_before,
+        }
 
 
 class _Phase(AbstractContextManager[None]):

@@ -56,12 +56,11 @@ def sssp_sweep(
     limit = backend.to_device(np.array([top if cutoff is None else cutoff], dtype))
     counters = backend.xp.zeros(1, np.int64)
     both_ways = 0 if shard.info.directed else 1
-    swept = SweptStates(backend, blocks, dist, both_ways, least=max(shard.info.min_weight, 0))
+    swept = SweptStates(backend, blocks, dist, both_ways, max(shard.info.min_weight, 0), counters)
     improved = 1
     while improved:
-        reach = swept.begin_sweep()
         counters[:] = 0
-        for part in blocks.on_device(reach):
+        for part in swept.sweep():
             sweep_distances[backend](
                 0, part.num_units, *part.edges, part.weights, part.shape.segment_bits, both_ways, limit,
                 swept.before, dist, counters,
@@ -72,9 +71,9 @@ def sssp_sweep(
         trace.superstep(
             method="sweep",
             frontier=improved,
-            arcs=blocks.counts["edges"] << both_ways,
+            arcs=swept.counts["edges"] << both_ways,
             reduced_bytes=reduced.nbytes if improved else 0,
-            **blocks.counts,
+            **swept.counts,
         )
         if improved and is_due:
             # Any arc may still lower a distance.
