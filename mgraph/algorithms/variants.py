@@ -25,6 +25,7 @@ from mgraph.algorithms.bfs.sweep import VARIANT as BFS_SWEEP
 from mgraph.algorithms.bridges.cover import VARIANT as COVER
 from mgraph.algorithms.components.afforest import AROUND_GIANT
 from mgraph.algorithms.components.afforest import VARIANT as AFFOREST
+from mgraph.algorithms.components.blocks import VARIANT as COMPONENTS_BLOCKS
 from mgraph.algorithms.components.serial import VARIANT as COMPONENTS_SERIAL
 from mgraph.algorithms.core_numbers.peeling import VARIANT as PEELING
 from mgraph.algorithms.core_numbers.serial import VARIANT as CORE_NUMBERS_SERIAL
@@ -83,7 +84,7 @@ DISTANCE_MATRIX = (
     MATRIX_ONE_BY_ONE,  # all others
 )
 PREDECESSORS = (PREDECESSORS_SWEEP, PREDECESSORS_ROWS)
-COMPONENTS = (AROUND_GIANT, COMPONENTS_SERIAL, AFFOREST)
+COMPONENTS = (AROUND_GIANT, COMPONENTS_SERIAL, COMPONENTS_BLOCKS, AFFOREST)
 STRONG_COMPONENTS = (DEPTH_FIRST, COLORING)
 CORE_NUMBERS = (CORE_NUMBERS_SERIAL, PEELING)
 BRIDGES = (COVER,)

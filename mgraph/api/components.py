@@ -114,11 +114,11 @@ def connected_components(g: Graph, *, checkpoint: str | os.PathLike | None = Non
     Raises
     ------
     UsageError, WouldNotFit
-        In the compact layout; if it needs more memory than there is.
+        With a checkpoint in a layout without rows; if it needs more memory than there is.
 
     Notes
     -----
-    Of undirected graphs most arcs inside the largest component are not scanned. Docs: components.md.
+    Of undirected graphs with rows most arcs inside the largest component are not scanned. Docs: components.md.
 
     Examples
     --------
@@ -127,8 +127,9 @@ def connected_components(g: Graph, *, checkpoint: str | os.PathLike | None = Non
     [0, 0, 0, 3, 3]
     """
     require_graph(g)
-    g._require_rows("connected_components")
     folder = checkpoint_folder("components", checkpoint)
+    if folder is not None:
+        g._require_rows("connected_components with a checkpoint")
     stored = Stored(g)
     parts = g._run(compute_components, [stored], stored.key, folder)
     return Components(stored, sum(part["components"] for part in parts), Costs(**costs_of_ranks(g, parts)))

@@ -26,10 +26,11 @@ from mgraph.backends.base import Backend
 from mgraph.backends.totals import total
 from mgraph.comm.base import Communicator
 from mgraph.partition import Partition
+from mgraph.shard.edge_blocks import require_blocks
 from mgraph.shard.shard import Shard
 from mgraph.shard.user_ids import gather_states, gather_users
-from mgraph.types import Array, none_of, vertex_dtype
-from mgraph.validation.components_kernels import hook_roots, mark_torn
+from mgraph.types import LEVEL, Array, none_of, vertex_dtype
+from mgraph.validation.components_kernels import hook_roots, hook_roots_of_edges, mark_torn, mark_torn_edges
 from mgraph.validation.traversal import Offenders, Violation, count_offenders, pieces, users_of_owned
 
 
@@ -94,17 +95,31 @@ def _in_range(shard: Shard, labels: Array) -> tuple[Array, Offenders]:
 def _check_arcs(shard: Shard, comm: Communicator, labels: Array, mismatch: Offenders) -> None:
     """Record the owned vertices with an arc to a vertex of another label."""
     xp = shard.backend.xp
-    rows = shard.rows
     first = shard.rank * shard.partition.stride
     n = shard.num_owned
     owned = xp.empty(n, labels.dtype)
     for piece in pieces(n):
         owned[piece] = labels[users_of_owned(shard, piece)]
     of_states = gather_states(shard, comm, owned)
-    is_mismatch = xp.zeros(n, np.uint8)
-    mark_torn[shard.backend](0, n, first, rows.indptr, rows.targets, of_states, is_mismatch)
+    if shard.has_rows:
+        rows = shard.rows
+        is_mismatch = xp.zeros(n, np.uint8)
+        mark_torn[shard.backend](0, n, first, rows.indptr, rows.targets, of_states, is_mismatch)
+    else:
+        is_mismatch = _torn_over_edges(shard, comm, of_states)[first : first + n]
     for piece in pieces(n):
         mismatch.add(users_of_owned(shard, piece)[is_mismatch[piece] != 0])
+
+
+def _torn_over_edges(shard: Shard, comm: Communicator, labels: Array) -> Array:
+    """Return a mask of the states with an edge to one of another label."""
+    is_mismatch = shard.backend.xp.zeros(shard.partition.num_states, np.uint8)
+    both_ways = 0 if shard.info.directed else 1
+    for part in require_blocks(shard, comm, LEVEL).on_device():
+        mark_torn_edges[shard.backend](
+            0, part.num_units, *part.edges, part.shape.segment_bits, both_ways, labels, is_mismatch
+        )
+    return comm.allreduce(is_mismatch, "max")
 
 
 def _roots_of_users(shard: Shard, comm: Communicator) -> Array:
@@ -127,14 +142,19 @@ def _roots_of_users(shard: Shard, comm: Communicator) -> Array:
 def _connect(shard: Shard, comm: Communicator) -> Array:
     """Return the smallest state index of each state's component."""
     backend = shard.backend
-    rows = shard.rows
     partition = shard.partition
     first = shard.rank * partition.stride
     roots, lower = (backend.xp.arange(partition.num_states, dtype=partition.dtype) for _ in range(2))
     counters = backend.xp.zeros(1, np.int64)
     while True:
         counters[:] = 0
-        hook_roots[backend](0, shard.num_owned, first, rows.indptr, rows.targets, roots, lower, counters)
+        if shard.has_rows:
+            rows = shard.rows
+            hook_roots[backend](0, shard.num_owned, first, rows.indptr, rows.targets, roots, lower, counters)
+        else:
+            for part in require_blocks(shard, comm, LEVEL).on_device():
+                bits = part.shape.segment_bits
+                hook_roots_of_edges[backend](0, part.num_units, *part.edges, bits, roots, lower, counters)
         if not comm.any(int(counters[0]) > 0):
             return roots
         comm.allreduce(lower, "min")

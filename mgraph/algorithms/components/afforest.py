@@ -308,7 +308,7 @@ AROUND_GIANT = Variant(
 )
 VARIANT = Variant(
     "components.afforest",
-    when="on any ranks",
+    when="on rows, on any ranks",
     applies=lambda conditions: conditions.layout == "rows",
     bytes=_bytes,
     loop=_find,
