@@ -1,0 +1,187 @@
+"""The layout host against the compact one: a graph larger than the device's memory, on a device that is not.
+
+    python bench/host_layout.py rmat:18 --memory 24MB
+    python bench/host_layout.py rmat:27 --backend cuda --record
+
+The graph is built in the compact layout, in all of the memory, and then in the layout host with a limit of --memory
+(the setting `mgraph.device-memory`; by default half of what the compact layout needs, as planned). Every call runs on
+both, once unmeasured; its results in the layout host are validated, and equal to the bit to those of the compact one.
+With --alone there is no compact graph, which may then be larger than the device.
+
+`passes` are the bytes over the link as a multiple of those in host memory, predecessors included; `GB/s` are bytes over
+the link by the whole time of a call, and `of copy` is that rate beside a plain stream of the same parts from pinned
+memory, measured in the same run. `of model` divides the time by that of the copies at this rate plus that of the
+compact layout; `of compact` by the latter alone.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import click
+import dask
+import numpy as np
+import record
+
+import mgraph as mg
+from mgraph.api.graph500 import random_roots
+from mgraph.api.results import Costs, Result
+from mgraph.cli.options import print_trace
+from mgraph.cluster.base import Rank
+from mgraph.formatting import readable_bytes
+from mgraph.generate.spec import parse_spec
+from mgraph.planning.memory import plan_graph
+
+COLUMNS = ("call", "ms", "compact ms", "of compact", "passes", "over the link", "GB/s", "of copy", "of model")
+PART_BYTES = 48 << 20
+NUM_PARTS = 64
+Call = Callable[[mg.Graph, int], Result]
+CALLS: dict[str, Call] = {
+    "bfs": lambda g, root: mg.bfs(g, root),
+    "sssp": lambda g, root: mg.sssp(g, root),
+    "components": lambda g, _: mg.connected_components(g),
+    "forest": lambda g, _: mg.minimum_spanning_forest(g),
+}
+OF_ROOTS = ("bfs", "sssp")
+
+
+def copy_rate(rank: Rank) -> float:
+    """Return the bytes per second of a plain stream of parts from pinned memory to the device."""
+    link = rank.backend.link
+    parts = [link.pinned_bytes(PART_BYTES) for _ in range(2)]
+    for part in parts:
+        part[:] = 1
+    staging = link.staging(PART_BYTES)
+    for repeats in (2, NUM_PARTS):
+        rank.backend.synchronize()
+        began = time.perf_counter()
+        for _ in staging.stream(parts[k % 2] for k in range(repeats)):
+            pass
+        rank.backend.synchronize()
+    return PART_BYTES * NUM_PARTS / (time.perf_counter() - began)
+
+
+def host_bytes(rank: Rank, graph: str) -> int:
+    """Return the bytes of a rank's part of a graph in host memory."""
+    return rank.objects[graph].host_bytes
+
+
+def columns_of(found: Result) -> list[np.ndarray]:
+    """Return the columns of a result."""
+    return [np.asarray(column) for column in found.columns]
+
+
+class Runs:
+    """Calls on one graph: the time, the cost and the columns of each, by call and root."""
+
+    def __init__(self, g: mg.Graph, calls: tuple[str, ...], roots: list[int], *, validates: bool) -> None:
+        self.seconds: dict[str, list[float]] = {}
+        self.link_bytes: dict[str, int] = {}
+        self.columns: dict[tuple[str, int], list[np.ndarray]] = {}
+        self.costs: dict[str, Costs] = {}
+        for name in calls:
+            for root in roots if name in OF_ROOTS else roots[:1] * 3:
+                CALLS[name](g, root).close()
+                with CALLS[name](g, root) as found:
+                    self.seconds.setdefault(name, []).append(found.stats.total_s)
+                    self.link_bytes[name] = max(self.link_bytes.get(name, 0), sum(found.stats.link_bytes))
+                    self.costs[name] = found.stats
+                    if (name, root) not in self.columns:
+                        self.columns[name, root] = columns_of(found)
+                        if validates and name != "forest":
+                            mg.validate(found)
+
+
+def compare(one: Runs, other: Runs) -> None:
+    """End the run if a result differs."""
+    for key, columns in one.columns.items():
+        if not all(np.array_equal(a, b) for a, b in zip(columns, other.columns[key], strict=True)):
+            raise SystemExit(f"{key}: results differ")
+
+
+def facts_of(name: str, runs: Runs, compact: Runs | None, stored: int, rate: float) -> dict[str, Any]:
+    """Return what is recorded of a call."""
+    seconds = statistics.median(runs.seconds[name])
+    link = runs.link_bytes[name]
+    facts = {"call": name, **record.spread([1e3 * s for s in runs.seconds[name]]), "link_bytes": link}
+    facts |= {"passes": round(link / max(stored, 1), 2), "link_gb_per_s": round(link / seconds / 1e9, 2)}
+    facts["of_copy"] = round(link / seconds / rate, 3)
+    if compact is not None:
+        in_memory = statistics.median(compact.seconds[name])
+        facts |= {"compact_ms": round(1e3 * in_memory, 3), "of_compact": round(seconds / in_memory, 2)}
+        facts["of_model"] = round(seconds / (link / rate + in_memory), 3)
+    return facts
+
+
+def row_of(facts: dict[str, Any]) -> str:
+    """Return a line of the table."""
+    cells = [facts["call"], facts["median_ms"], facts.get("compact_ms", "-"), facts.get("of_compact", "-")]
+    cells += [facts["passes"], readable_bytes(facts["link_bytes"]), facts["link_gb_per_s"], facts["of_copy"]]
+    return f"| {' | '.join(map(str, [*cells, facts.get('of_model', '-')]))} |"
+
+
+@click.command(help=__doc__)
+@click.argument("graph")
+@click.option("--backend", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True)
+@click.option("--workers", "num_ranks", type=click.IntRange(1), default=1, show_default=True)
+@click.option("--memory", help="The limit of each rank, such as 24GiB.")
+@click.option("--call", "calls", type=click.Choice(list(CALLS)), multiple=True, default=tuple(CALLS))
+@click.option("--roots", "num_roots", type=click.IntRange(1), default=3, show_default=True)
+@click.option("--alone", is_flag=True, help="Without the compact layout.")
+@click.option("--trace", is_flag=True, help="Print the supersteps of the last run of each call.")
+@click.option("--record", "recorded", is_flag=True, help="Append to bench/results.")
+def main(
+    graph: str,
+    backend: str,
+    num_ranks: int,
+    memory: str | None,
+    calls: tuple[str, ...],
+    num_roots: int,
+    alone: bool,
+    trace: bool,
+    recorded: bool,
+) -> None:
+    if memory is None:
+        memory = str(plan_graph(parse_spec(graph), num_ranks, backend, 1 << 60, "compact").needed_bytes // 2)
+    connect = {"num_ranks": num_ranks, "backend": backend}
+    roots: list[int] = []
+    compact = None
+    with mg.connect(**connect) as cluster:
+        rate = min(cluster.run(copy_rate))
+        if not alone:
+            with mg.read(graph, cluster=cluster, layout="compact") as g:
+                click.echo(f"{g!r}: {readable_bytes(max(one['bytes'] for one in g.build_stats))} on each rank")
+                roots = random_roots(g, num_roots, 1)
+                compact = Runs(g, calls, roots, validates=False)
+    with (
+        dask.config.set({"mgraph.device-memory": memory}),
+        mg.connect(**connect) as cluster,
+        mg.read(graph, cluster=cluster, layout="host") as g,
+    ):
+        stored = sum(cluster.run(host_bytes, g._key))
+        held = max(one["bytes"] for one in g.build_stats)
+        took = max(one["seconds"] for one in g.build_stats)
+        limit = f"{readable_bytes(held)} on each device, limited to {memory}"
+        click.echo(f"{g!r}: {limit}, {readable_bytes(stored)} in host memory, built in {took:.1f} s")
+        roots = roots or random_roots(g, num_roots, 1)
+        runs = Runs(g, calls, roots, validates=True)
+        name = g.name
+    if compact is not None:
+        compare(compact, runs)
+    click.echo(f"a plain copy: {rate / 1e9:.1f} GB/s\n\n| {' | '.join(COLUMNS)} |\n|{' --- |' * len(COLUMNS)}")
+    for call in calls:
+        facts = facts_of(call, runs, compact, stored, rate)
+        click.echo(row_of(facts))
+        if recorded:
+            of_graph = {"bench": "host_layout", "graph": name, "ranks": num_ranks, "memory": memory}
+            of_graph |= {"host_bytes": stored, "device_bytes": held, "copy_gb_per_s": round(rate / 1e9, 2)}
+            record.append(backend, None, of_graph | {"build_s": round(took, 2)} | facts)
+    for call in calls if trace else ():
+        print_trace(runs.costs[call])
+
+
+if __name__ == "__main__":
+    main()
