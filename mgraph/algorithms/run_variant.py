@@ -30,7 +30,7 @@ from mgraph.comm.base import Communicator
 from mgraph.comm.peer_buffers import PeerBuffers
 from mgraph.shard.graph_order import owned_predecessors
 from mgraph.shard.shard import Shard, cached_on_shard
-from mgraph.shard.user_ids import positions_of, translate_results
+from mgraph.shard.user_ids import NamedEdges, positions_of, translate_results
 from mgraph.types import LEVEL, Array
 
 
@@ -151,8 +151,10 @@ def compute_core_numbers(shard: Shard, comm: Communicator, trace: Trace) -> tupl
         return variant.name, variant.loop(shard, comm, trace)
 
 
-def compute_spanning_forest(shard: Shard, comm: Communicator, trace: Trace, maximum: bool) -> tuple[str, Array]:
-    """Return the name of the variant that ran, and this rank's arcs of a spanning forest."""
+def compute_spanning_forest(
+    shard: Shard, comm: Communicator, trace: Trace, maximum: bool
+) -> tuple[str, Array | NamedEdges]:
+    """Return the name of the variant that ran, and this rank's edges of a spanning forest."""
     variants = checkpointing_variants("spanning_forest") if trace.checkpoints.is_on else SPANNING_FOREST
     variant = select(variants, Conditions.of(shard, comm))
     with trace.phase("forest"):

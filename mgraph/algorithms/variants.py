@@ -40,6 +40,7 @@ from mgraph.algorithms.pagerank.pull import VARIANT as PAGERANK_PULL
 from mgraph.algorithms.pagerank.sweep import VARIANT as PAGERANK_SWEEP
 from mgraph.algorithms.predecessors.rows import VARIANT as PREDECESSORS_ROWS
 from mgraph.algorithms.predecessors.sweep import VARIANT as PREDECESSORS_SWEEP
+from mgraph.algorithms.spanning_forest.blocks import VARIANT as FOREST_BLOCKS
 from mgraph.algorithms.spanning_forest.filter_boruvka import PERSISTENT as FOREST_PERSISTENT
 from mgraph.algorithms.spanning_forest.filter_boruvka import VARIANT as FOREST_BORUVKA
 from mgraph.algorithms.spanning_forest.first_edges import VARIANT as FIRST_EDGES
@@ -89,7 +90,7 @@ STRONG_COMPONENTS = (DEPTH_FIRST, COLORING)
 CORE_NUMBERS = (CORE_NUMBERS_SERIAL, PEELING)
 BRIDGES = (COVER,)
 STEINER_TREE = (TERMINAL_TREE,)
-SPANNING_FOREST = (FOREST_PERSISTENT, FIRST_EDGES, FOREST_BORUVKA)
+SPANNING_FOREST = (FOREST_PERSISTENT, FIRST_EDGES, FOREST_BLOCKS, FOREST_BORUVKA)
 PAGERANK = (PAGERANK_SWEEP, PAGERANK_PULL)
 HITS = (HITS_SWEEP, HITS_PULL)
 

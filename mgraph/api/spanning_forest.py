@@ -113,7 +113,8 @@ def minimum_spanning_forest(g: Graph, *, maximum: bool = False, checkpoint: str 
     Raises
     ------
     UsageError, WouldNotFit
-        If the graph is directed, has no weights or the compact layout; if it needs more memory than there is.
+        If the graph is directed or has no weights; with a checkpoint in a layout without rows; if it needs more memory
+        than there is.
 
     Notes
     -----
@@ -127,10 +128,11 @@ def minimum_spanning_forest(g: Graph, *, maximum: bool = False, checkpoint: str 
     (3, 1, [0, 1])
     """
     require_graph(g)
-    g._require_rows("minimum_spanning_forest")
     require_spannable(g.info.directed, g.info.weight_dtype is not None)
     maximum = as_flag(maximum, "maximum")
     folder = checkpoint_folder("spanning_forest", checkpoint)
+    if folder is not None:
+        g._require_rows("minimum_spanning_forest with a checkpoint")
     stored = Stored(g)
     return Forest(stored, maximum, g._run(compute_spanning_forest, [stored], stored.key, maximum, folder))
 

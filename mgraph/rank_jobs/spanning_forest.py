@@ -40,16 +40,16 @@ def compute_spanning_forest(
     # A tree, and two edges of two words.
     vertex_bytes = 5 * shard.partition.dtype.itemsize
     use_checkpoints(trace, shard, checkpoint, vertex_bytes, "spanning_forest", maximum=maximum)
-    variant, arcs = run_variant.compute_spanning_forest(shard, comm, trace, maximum)
+    variant, found = run_variant.compute_spanning_forest(shard, comm, trace, maximum)
     with trace.phase("translate"):
-        first, columns = edges_of_users(shard, comm, arcs)
+        first, columns = edges_of_users(shard, comm, found)
     trace.move_seconds("forest", "checkpoint", trace.checkpoints.seconds)
     rank.objects[key] = StoredForest(first, columns, maximum, labels=shard.labels)
     trace.checkpoints.discard()
     return {
         **trace.stats(),
         "variant": variant,
-        "edges": len(arcs),
+        "edges": len(found),
         "total": exact_sum(rank.backend.xp, columns["weights"]),
     }
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -250,14 +252,26 @@ def users_of_states(shard: Shard, comm: Communicator) -> Array:
     return users
 
 
-def edges_of_users(shard: Shard, comm: Communicator, arcs: Array) -> tuple[int, dict[str, Array]]:
+@dataclass
+class NamedEdges:
+    """Edges by their positions, lower << 32 | higher, and by their weights as integers of the same order."""
+
+    names: Array
+    keys: Array
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+def edges_of_users(shard: Shard, comm: Communicator, found: Array | NamedEdges) -> tuple[int, dict[str, Array]]:
     """Return edges in user ids, and the number of edges that lower ranks return.
 
-    `arcs` index this rank's rows, and may be put into another order. Sources are below targets, and the edges of all
-    ranks are sorted by both: so the result does not depend on which rank had an edge.
+    Edges of a shard with rows are arcs of these, and may be put into another order. Sources are below targets, and the
+    edges of all ranks are sorted by both: so the result does not depend on which rank had an edge.
     """
     xp = shard.backend.xp
-    columns = _columns_of_arcs(shard, comm, arcs)
+    of_found = _columns_of_names if isinstance(found, NamedEdges) else _columns_of_arcs
+    columns = of_found(shard, comm, found)
     if comm.size > 1:
         owners = columns[0] // shard.user_stride
         parts = [[column[owners == r] for r in range(comm.size)] for column in columns]
@@ -283,6 +297,26 @@ def _columns_of_arcs(shard: Shard, comm: Communicator, arcs: Array) -> list[Arra
     weights = rows.weights[arcs]
     weights = weights if weights.dtype.kind == "f" else weights.astype(np.int64)
     return [xp.minimum(near, far), xp.maximum(near, far), weights]
+
+
+def _columns_of_names(shard: Shard, comm: Communicator, edges: NamedEdges) -> list[Array]:
+    """Return the lower and higher user id, and the weight, of edges by their names."""
+    xp = shard.backend.xp
+    near = edges.names >> 32
+    far = edges.names & (2**32 - 1)
+    if shard.user_of_local is not None:
+        users = users_of_states(shard, comm)
+        near, far = (users[shard.partition.state(ends)].astype(np.int64) for ends in (near, far))
+    weights = weights_of_order(xp, edges.keys, np.dtype(shard.info.weight_dtype))
+    return [xp.minimum(near, far), xp.maximum(near, far), weights]
+
+
+def weights_of_order(xp: Any, keys: Array, dtype: np.dtype) -> Array:
+    """Return the weights of which these are `weight_sort_key`: integers as int64."""
+    if dtype.kind != "f":
+        return keys + (2**31 if dtype == np.uint32 else 0)
+    bits = keys.astype(f"i{dtype.itemsize}")
+    return xp.where(bits >= 0, bits, bits ^ np.iinfo(bits.dtype).max).view(dtype)
 
 
 def rows_of_arcs(shard: Shard, arcs: Array) -> Array:

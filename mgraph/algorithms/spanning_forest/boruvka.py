@@ -30,8 +30,9 @@ from mgraph.algorithms.spanning_forest.kernels import (
     take_edges,
 )
 from mgraph.backends.base import Backend
+from mgraph.comm.base import Communicator
 from mgraph.shard.user_ids import translated
-from mgraph.types import Array
+from mgraph.types import Array, none_of
 
 # Makes one rank's best names, and the trees they lead to, those of all ranks.
 Agree = Callable[[Array, Array], tuple[Array, Array]]
@@ -163,6 +164,29 @@ def _best_edges(backend: Backend, work: WorkList, num_trees: int) -> tuple[Array
     above = xp.arange(num_trees, dtype=dtype)
     hook[backend](0, len(work), work.ends, names, best, above)
     return best, above
+
+
+def agree_on_best(
+    backend: Backend, comm: Communicator, columns: list[Array], own: Array, is_best: Array, above: Array
+) -> tuple[Array, Array]:
+    """Return each tree's best edge of all ranks, TOP where it is another rank's, and the tree that it leads to.
+
+    Parameters
+    ----------
+    columns
+        The words of this rank's edges that order the edges of all ranks.
+    own, is_best
+        The rank's best edge of each tree, and whether it has one.
+    """
+    xp = backend.xp
+    own = xp.where(is_best, own, 0)
+    for column in columns:
+        word = xp.where(is_best, column[own], TOP) if len(column) else xp.full(len(own), TOP)
+        is_best = is_best & (word == comm.allreduce(word.copy(), "min"))
+    none = above.dtype.type(none_of(above.dtype))
+    above_of_all = comm.allreduce(xp.where(is_best, above, none), "min")
+    above = xp.where(above_of_all == none, xp.arange(len(above_of_all), dtype=above_of_all.dtype), above_of_all)
+    return xp.where(is_best, own, TOP), above
 
 
 def join_and_renumber(backend: Backend, above: Array, work: WorkList | None = None) -> tuple[Joined, WorkList]:

@@ -23,7 +23,7 @@ from functools import partial
 import numpy as np
 
 from mgraph.algorithms.common.traversal import Trace
-from mgraph.algorithms.spanning_forest.boruvka import Round, WorkList, boruvka, join_and_renumber
+from mgraph.algorithms.spanning_forest.boruvka import Round, WorkList, agree_on_best, boruvka, join_and_renumber
 from mgraph.algorithms.spanning_forest.kept_forest import candidates_of, forest_of, keep_forest
 from mgraph.algorithms.spanning_forest.kernels import (
     EDGE_MASK,
@@ -41,7 +41,7 @@ from mgraph.backends.compile_clock import CLOCK
 from mgraph.comm.base import Communicator
 from mgraph.shard.shard import Shard, long_rows
 from mgraph.shard.user_ids import gather_states, translated
-from mgraph.types import Array, none_of
+from mgraph.types import Array
 
 # Light edges: this many for each tree that the vertices' own lightest edges leave, and at least one in SHARE.
 # Then most trees are joined to one, and few of the other edges leave it.
@@ -195,7 +195,8 @@ class _Forest:
         checkpoints = self.trace.checkpoints
 
         def agree(best: Array, above: Array) -> tuple[Array, Array]:
-            return self._agree(columns, best if own.wide else best & EDGE_MASK, best != TOP, above)
+            edges = best if own.wide else best & EDGE_MASK
+            return agree_on_best(self.backend, self.comm, columns, edges, best != TOP, above)
 
         def more(length: int) -> bool:
             return self.comm.any(length > 0)
@@ -211,18 +212,6 @@ class _Forest:
 
         taken = boruvka(self.backend, work, self.num_trees, agree, more, note)[0]
         return edges[taken[taken != TOP]]
-
-    def _agree(self, columns: list[Array], own: Array, is_best: Array, above: Array) -> tuple[Array, Array]:
-        """Return each tree's best edge, TOP where it is another rank's, and the tree that it leads to."""
-        xp = self.backend.xp
-        own = self.backend.xp.where(is_best, own, 0)
-        for column in columns:
-            word = xp.where(is_best, column[own], TOP) if len(column) else xp.full(len(own), TOP)
-            is_best = is_best & (word == self.comm.allreduce(word.copy(), "min"))
-        none = above.dtype.type(none_of(above.dtype))
-        above_of_all = self.comm.allreduce(xp.where(is_best, above, none), "min")
-        above = xp.where(above_of_all == none, xp.arange(len(above_of_all), dtype=above_of_all.dtype), above_of_all)
-        return xp.where(is_best, own, TOP), above
 
 
 def forest_bytes(sizes: GraphSizes) -> int:
@@ -249,7 +238,7 @@ def forest_bytes(sizes: GraphSizes) -> int:
 
 PERSISTENT = Variant(
     "spanning_forest.persistent",
-    when="on GPUs, all rounds of a GPU by itself in one launch",
+    when="on rows, on GPUs, all rounds of a GPU by itself in one launch",
     applies=lambda conditions: conditions.layout == "rows" and conditions.has_persistent_kernels,
     bytes=forest_bytes,
     loop=partial(msf, is_persistent=True),
@@ -257,7 +246,7 @@ PERSISTENT = Variant(
 )
 VARIANT = Variant(
     "spanning_forest.boruvka",
-    when="on any ranks, a launch for each step",
+    when="on rows, on any ranks, a launch for each step",
     applies=lambda conditions: conditions.layout == "rows",
     bytes=forest_bytes,
     loop=msf,

@@ -1,0 +1,93 @@
+"""Forests over edge blocks: equal to the oracle's in the layouts compact and host, on any number of ranks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from builds import CaseEdges, build_compact_on, shrink_passes
+from emulator.backend import EmulatedBackend
+from forest_checks import FORESTS, expected
+from host_layout import SHARES, build_host_on, resident_share
+from on_ranks import FEW_RANKS, run_on_ranks
+from tiers import by_tier
+
+import mgraph as mg
+from mgraph.algorithms.common.traversal import Trace
+from mgraph.algorithms.spanning_forest import blocks
+from mgraph.algorithms.spanning_forest.blocks import msf_over_blocks
+from mgraph.api.graph import Graph
+from mgraph.ingest.build import build
+from mgraph.shard.user_ids import edges_of_users
+
+# The forest of integers may weigh more than 64 bits hold: the oracle has it as a sum of Python's.
+CASES = [case for case in FORESTS if case.weights is not None and len(case.sources)]
+
+
+@pytest.fixture(autouse=True)
+def _few_are_listed(monkeypatch):
+    """Let a small graph find its forest several times."""
+    monkeypatch.setattr(blocks, "LISTED", 24)
+    monkeypatch.setattr(blocks, "SAMPLES", 8)
+
+
+def program(shard, comm, maximum):
+    """Return the edges of a rank's range of user ids, and the supersteps."""
+    trace = Trace(shard.backend, comm)
+    _, columns = edges_of_users(shard, comm, msf_over_blocks(shard, comm, trace, maximum))
+    return [shard.backend.to_host(column) for column in columns.values()], trace.supersteps
+
+
+def check(case, shards, order, maximum):
+    results = run_on_ranks(program, shards, maximum)
+    found = [np.concatenate(column) for column in zip(*(columns for columns, _ in results), strict=True)]
+    assert list(zip(*(column.tolist() for column in found), strict=True)) == expected(case, order, maximum)
+    assert len({len(steps) for _, steps in results}) == 1
+    return [steps for _, steps in results]
+
+
+@pytest.mark.widens
+@pytest.mark.covering(every=3)
+@pytest.mark.parametrize("order", ["degree", "natural"])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_forest_equals_the_oracle(case, order):
+    for num_ranks in by_tier(FEW_RANKS, (1, 2, 3, 4)):
+        with pytest.MonkeyPatch.context() as patch:
+            shrink_passes(patch)
+            compact = build_compact_on(case, num_ranks, order)
+        for maximum in (False, True):
+            check(case, compact, order, maximum)
+            for share in by_tier((0.4,), SHARES):
+                for steps in check(case, build_host_on(case, num_ranks, share, order), order, maximum):
+                    assert steps[0]["skipped_parts"] == 0
+
+
+def emulated_program(_, comm, case, layout):
+    backend = EmulatedBackend(seed=comm.rank, block=32, blocks=3)
+    return program(build(CaseEdges(case), backend, comm, order="degree", layout=layout), comm, False)[0]
+
+
+@pytest.mark.interleavings
+@pytest.mark.parametrize("layout", ["compact", "host"])
+def test_forest_on_the_emulator_equals_the_oracle(layout):
+    for case in [case for case in CASES if case.name in ("grid", "many-ties", "wide")]:
+        with resident_share(0.4):
+            results = run_on_ranks(emulated_program, [None] * 2, case, layout)
+        found = [np.concatenate(column) for column in zip(*results, strict=True)]
+        assert list(zip(*(column.tolist() for column in found), strict=True)) == expected(case, "degree", False)
+
+
+def test_public_function_runs_on_every_layout(clusters):
+    case = next(case for case in CASES if case.name == "grid")
+    for layout in ("rows", "compact", "host"):
+        with (
+            resident_share(0.4),
+            Graph.from_source(CaseEdges(case), cluster=clusters[2], order="degree", layout=layout) as g,
+        ):
+            found = mg.minimum_spanning_forest(g)
+            edges = zip(*(np.asarray(column).tolist() for column in found.columns), strict=True)
+            assert list(edges) == expected(case, "degree", False)
+            assert (found.stats.variant == "spanning_forest.blocks") == (layout != "rows")
+            if layout == "host":
+                assert min(found.stats.link_bytes) > 0
+                with pytest.raises(mg.UsageError, match="minimum_spanning_forest with a checkpoint needs rows"):
+                    mg.minimum_spanning_forest(g, checkpoint="state")
