@@ -25,6 +25,7 @@ from mgraph.partition import Partition
 from mgraph.shard.shard import Shard
 from mgraph.shard.user_ids import gather_users
 from mgraph.types import Array, vertex_dtype
+from mgraph.validation.spanning_forest_blocks import check_outside_blocks, look_up_over_blocks
 from mgraph.validation.spanning_forest_kernels import check_outside, find_claimed
 from mgraph.validation.traversal import Offenders, Violation, count_offenders, pieces, users_of_owned
 
@@ -43,10 +44,16 @@ def validate_forest(shard: Shard, comm: Communicator, columns: dict[str, Array],
         Whether it must be a maximum spanning forest.
     """
     xp = shard.backend.xp
-    weights = forest_weights(shard, comm, maximum)
-    work, own_pieces, offenders = _look_up(shard, comm, columns, weights)
-    num_nodes = shard.num_owned if comm.size == 1 else shard.partition.num_states
-    taken, above, heaviest = _tree_of_rounds(shard, work, num_nodes, np.dtype(_key_dtype(weights)))
+    if shard.has_rows:
+        weights = forest_weights(shard, comm, maximum)
+        work, own_pieces, offenders = _look_up(shard, comm, columns, weights)
+        key_dtype = np.dtype(_key_dtype(weights))
+        num_nodes = shard.num_owned if comm.size == 1 else shard.partition.num_states
+    else:
+        work, own_pieces, offenders = look_up_over_blocks(shard, comm, columns, maximum)
+        key_dtype = np.dtype(np.int64)
+        num_nodes = shard.partition.num_states
+    taken, above, heaviest = _tree_of_rounds(shard, work, num_nodes, key_dtype)
     in_cycles = xp.ones(len(work), bool)
     del work
     in_cycles[taken] = False
@@ -55,7 +62,11 @@ def validate_forest(shard: Shard, comm: Communicator, columns: dict[str, Array],
     cycles = Offenders(2, "the edge closes a cycle")
     for start, users in own_pieces:
         cycles.add(users[in_cycles[start : start + len(users)]].astype(np.int64))
-    return count_offenders(comm, [*offenders, cycles, *_check_arcs(shard, weights, above, heaviest)])
+    if shard.has_rows:
+        outside = _check_arcs(shard, weights, above, heaviest)
+    else:
+        outside = check_outside_blocks(shard, comm, above, heaviest, maximum)
+    return count_offenders(comm, [*offenders, cycles, *outside])
 
 
 def forest_check_bytes(partition: Partition, num_vertices: int, edges: int, weight: int) -> int:

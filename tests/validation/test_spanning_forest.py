@@ -15,11 +15,12 @@ EDGES = [(0, 1, 1), (1, 2, 2), (0, 2, 3), (2, 3, 1), (4, 5, 7)]
 CASE = make_case("rules", 7, EDGES, np.int32)
 
 
-@pytest.fixture(params=[1, 3])
+@pytest.fixture(params=[(1, "rows"), (3, "rows"), (1, "compact"), (3, "compact")])
 def forest(request):
+    num_ranks, layout = request.param
     with (
-        mg.connect(num_ranks=request.param, backend="cpu") as cluster,
-        graph_of(CASE, cluster) as g,
+        mg.connect(num_ranks=num_ranks, backend="cpu") as cluster,
+        graph_of(CASE, cluster, layout=layout) as g,
         mg.minimum_spanning_forest(g) as forest,
     ):
         yield forest
@@ -77,11 +78,12 @@ def test_wrong_forest_violates_its_rules(forest):
         mg.validate(forest)
 
 
+@pytest.mark.parametrize("layout", ["rows", "compact"])
 @pytest.mark.parametrize("num_ranks", [1, 2])
 @pytest.mark.parametrize("seed", [0, 1, 2, 3])
-def test_maximum_forest_violates_only_minimality(seed, num_ranks):
+def test_maximum_forest_violates_only_minimality(seed, num_ranks, layout):
     case = undirected(random_case(seed))
-    with mg.connect(num_ranks=num_ranks, backend="cpu") as cluster, graph_of(case, cluster) as g:
+    with mg.connect(num_ranks=num_ranks, backend="cpu") as cluster, graph_of(case, cluster, layout=layout) as g:
         for maximum in (False, True):
             with mg.minimum_spanning_forest(g, maximum=not maximum) as opposite:
                 edges = list(zip(*(column.to_numpy().tolist() for column in opposite), strict=True))
@@ -91,6 +93,7 @@ def test_maximum_forest_violates_only_minimality(seed, num_ranks):
 
 
 def test_edges_of_equal_weight_may_be_exchanged(forest):
-    with graph_of(ZOO["cycle"], forest.graph.cluster) as g, mg.minimum_spanning_forest(g) as of_ties:
+    layout = forest.graph.info.layout
+    with graph_of(ZOO["cycle"], forest.graph.cluster, layout=layout) as g, mg.minimum_spanning_forest(g) as of_ties:
         # Any five of the six equal edges are a lightest forest.
         assert rules_broken_by(of_ties, [(v, v + 1, 1) for v in range(1, 5)] + [(0, 5, 1)]) == []
