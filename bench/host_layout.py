@@ -91,7 +91,7 @@ class Runs:
                     self.costs[name] = found.stats
                     if (name, root) not in self.columns:
                         self.columns[name, root] = columns_of(found)
-                        if validates and name != "forest":
+                        if validates:
                             mg.validate(found)
 
 

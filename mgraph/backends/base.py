@@ -6,7 +6,6 @@ more: a PersistentBackend.
 
 from __future__ import annotations
 
-import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -82,16 +81,12 @@ class Backend(ABC):
     name: str
     xp: Any
     limits: Limits
+    link: HostLink
     # Shared memory that one thread block may have, and the cache that all blocks share (L2).
     shared_bytes = 160 << 10
     cache_bytes = 32 << 20
     phase: Phase | None = None  # what the rank is doing, or did last
     stopped: str | None = None
-
-    @functools.cached_property
-    def link(self) -> HostLink:
-        """The link to the host's memory."""
-        return HostLink(self.xp)
 
     @abstractmethod
     def enter_thread(self) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from mgraph.backends.base import LIMITS, Backend
 from mgraph.backends.device_limit import device_limit
+from mgraph.backends.host_link import HostLink
 from mgraph.backends.host_memory import FreeMemory, OwnLimit, free_memory
 from mgraph.backends.recycled import RecycledMemory
 from mgraph.backends.thread_pool import Helpers
@@ -50,6 +51,7 @@ class CpuBackend(Backend):
         self.sharers_of_process = sharers_of_process or sharers
         # A further limit of this process's memory.
         self.own_limit = own_limit
+        self.link = HostLink(np)
         self.helpers = Helpers(self.threads - 1)
         self._memory = RecycledMemory()
 

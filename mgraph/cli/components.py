@@ -11,7 +11,8 @@ from mgraph.api.checkpoints import checkpoint_folder
 from mgraph.api.components import Components, connected_components
 from mgraph.api.graph import Graph
 from mgraph.cli.algorithm_command import CommandSpec, Input, Options, Show, algorithm_options, run_command
-from mgraph.cli.options import checkpoint_option
+from mgraph.cli.options import checkpoint_option, layout_option
+from mgraph.errors import UsageError
 from mgraph.formatting import counted
 
 
@@ -26,7 +27,14 @@ def components_command(find: Callable[[Graph, Options], Components], kind: str, 
 
 
 def _check_edges(edges: Input, options: Options) -> None:
+    refuse_checkpoint_without_rows(options)
     checkpoint_folder("components", options["checkpoint"])
+
+
+def refuse_checkpoint_without_rows(options: Options) -> None:
+    """Refuse a checkpoint in a layout that has none of these algorithms' states."""
+    if options["checkpoint"] is not None and options["layout"] in ("compact", "host"):
+        raise UsageError("--checkpoint needs rows: use --layout rows")
 
 
 def _describe(found: Components, options: Options) -> tuple[list[str], dict[str, Any]]:
@@ -46,6 +54,7 @@ COMPONENTS_COMMAND = components_command(_find, "components", check_edges=_check_
 
 
 @click.command()
+@layout_option
 @checkpoint_option
 @algorithm_options("the labels")
 def components(**options: Any) -> None:

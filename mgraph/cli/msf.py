@@ -12,8 +12,8 @@ from mgraph.api.graph import Graph
 from mgraph.api.linkage import require_cut
 from mgraph.api.spanning_forest import Forest, minimum_spanning_forest, require_spannable
 from mgraph.cli.algorithm_command import CommandSpec, Input, Options, Show, algorithm_options, run_command
-from mgraph.cli.components import COMPONENTS_COMMAND
-from mgraph.cli.options import checkpoint_option
+from mgraph.cli.components import COMPONENTS_COMMAND, refuse_checkpoint_without_rows
+from mgraph.cli.options import checkpoint_option, layout_option
 from mgraph.edges import has_weights
 
 
@@ -36,6 +36,7 @@ def _describe(found: Forest | Components, options: Options) -> tuple[list[str], 
 
 def _check_edges(edges: Input, options: Options) -> None:
     require_spannable(edges.directed, has_weights(edges))
+    refuse_checkpoint_without_rows(options)
     checkpoint_folder("spanning_forest", options["checkpoint"])
     if options["cut"] is not None:
         require_cut(options["cut"])
@@ -53,6 +54,7 @@ MSF_COMMAND = CommandSpec(_find, _describe, reads_weights=True, check_edges=_che
     metavar="WEIGHT",
     help="Find the components that edges of at most this weight connect (of at least, with --maximum).",
 )
+@layout_option
 @algorithm_options("the edges, or with --cut the labels")
 def msf(**options: Any) -> None:
     """Find a minimum spanning forest of INPUT, a file or spec (rmat:20)."""

@@ -15,6 +15,7 @@ from mgraph.errors import UsageError, WouldNotFit
 from mgraph.ingest.chunks import begin_phase, parts_of_chunk, read_chunk, steps
 from mgraph.ingest.compact import build_compact, would_fit
 from mgraph.ingest.host import build_host, host_would_fit
+from mgraph.ingest.host_plan import InUse
 from mgraph.ingest.memory_check import min_free_bytes, refusal
 from mgraph.ingest.plan import Plan, default_chunks, plan_build
 from mgraph.ingest.survey import Survey, make_survey, total_of
@@ -36,7 +37,7 @@ def build(
     order: str = "auto",
     num_chunks: int | None = None,
     layout: str = "rows",
-    in_use_bytes: Callable[[Survey, str], int] = lambda survey, layout: 0,
+    in_use_bytes: Callable[[Survey, str], InUse] = lambda survey, layout: InUse(0, 0),
 ) -> Shard:
     """Build this rank's shard; every rank calls it with the same arguments.
 
@@ -51,7 +52,7 @@ def build(
     layout
         `rows`, `compact` (blocks alone), `host` (in host memory what the device does not hold), `auto`: what fits.
     in_use_bytes
-        Bytes that a layout needs once algorithms run on it; for `host`, beside the blocks.
+        Bytes of a layout once algorithms run on it; for `host`, beside the blocks.
     """
     if layout not in LAYOUTS:
         raise UsageError(f"layout {layout!r} is not one of {', '.join(LAYOUTS)}")
@@ -67,7 +68,7 @@ def build(
     plan, error = _plan_rows(survey, backend, comm, chunks, num_arcs)
     compact_chunks = num_chunks or default_chunks(source.num_input_edges, backend.limits, comm.size, "compact")
     # Tables and row lengths are allocated already.
-    more = in_use_bytes(survey, "rows") - survey.tables_bytes - row_lengths.nbytes if layout == "auto" else 0
+    more = in_use_bytes(survey, "rows").needed - survey.tables_bytes - row_lengths.nbytes if layout == "auto" else 0
     if layout == "auto" and (error or more > min_free_bytes(backend, comm)):
         layout = _layout_of_blocks(survey, backend, comm, compact_chunks, in_use_bytes) or ("compact" if error else "")
     if layout in ("compact", "host"):
@@ -91,11 +92,11 @@ def build(
 
 
 def _layout_of_blocks(
-    survey: Survey, backend: Backend, comm: Communicator, num_chunks: int, in_use_bytes: Callable[[Survey, str], int]
+    survey: Survey, backend: Backend, comm: Communicator, num_chunks: int, in_use_bytes: Callable[[Survey, str], InUse]
 ) -> str | None:
     """Return the layout of blocks alone that fits with what runs on it, None if none does."""
     fits = would_fit(survey, backend, comm, num_chunks)
-    if fits and in_use_bytes(survey, "compact") - survey.tables_bytes <= min_free_bytes(backend, comm):
+    if fits and in_use_bytes(survey, "compact").needed - survey.tables_bytes <= min_free_bytes(backend, comm):
         return "compact"
     if host_would_fit(survey, backend, comm, num_chunks, in_use_bytes(survey, "host")):
         return "host"
@@ -108,7 +109,7 @@ def _build_blocks(
     backend: Backend,
     comm: Communicator,
     num_chunks: int,
-    in_use_bytes: Callable[[Survey, str], int],
+    in_use_bytes: Callable[[Survey, str], InUse],
 ) -> Shard:
     """Build a shard of blocks alone."""
     if layout == "compact":

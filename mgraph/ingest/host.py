@@ -18,10 +18,11 @@ import numpy as np
 
 from mgraph.backends.base import Backend
 from mgraph.comm.base import Communicator
+from mgraph.errors import WouldNotFit
 from mgraph.ingest.compact import Sorting, finish_shard, prepare_sorting
 from mgraph.ingest.compact_plan import MIN_BUFFER_KEYS, plan_compact
 from mgraph.ingest.fill import Filler
-from mgraph.ingest.host_plan import HostPlan, host_plan, host_refusal, require_host_plan_fits
+from mgraph.ingest.host_plan import HostPlan, InUse, fitting_host_plan
 from mgraph.ingest.keys import Pass, key_layout, plan_passes
 from mgraph.ingest.plan import state_bytes
 from mgraph.ingest.survey import Survey
@@ -30,7 +31,7 @@ from mgraph.shard.host_blocks import HostBlocks, HostPart, to_host_parts
 from mgraph.shard.shard import Blocks, BlockShape, Shard
 
 
-def host_would_fit(survey: Survey, backend: Backend, comm: Communicator, num_chunks: int, searches: int) -> bool:
+def host_would_fit(survey: Survey, backend: Backend, comm: Communicator, num_chunks: int, in_use: InUse) -> bool:
     """Return whether the layout would fit if the ranks had equal shares of the edges."""
     width = state_bytes(survey.weight_dtype, survey.source.num_vertices, survey.totals.max_weight)
     edges = -(-survey.num_input_edges // comm.size)
@@ -39,8 +40,10 @@ def host_would_fit(survey: Survey, backend: Backend, comm: Communicator, num_chu
     layout = key_layout(shape, partition.num_states, range(partition.stride), edges)
     sizes = survey.sizes(edges)
     compact = plan_compact(sizes, partition, layout, backend.limits, num_chunks, width)
-    plan = host_plan(compact, edges, 4 + sizes.weight_bytes, shape, searches)
-    return layout.fits and host_refusal(plan, backend, comm) is None
+    return (
+        layout.fits
+        and fitting_host_plan(compact, edges, 4 + sizes.weight_bytes, shape, in_use, backend, comm)[1] is None
+    )
 
 
 def build_host(
@@ -48,22 +51,25 @@ def build_host(
     backend: Backend,
     comm: Communicator,
     num_chunks: int,
-    searches: int,
+    in_use: InUse,
     shape: BlockShape | None = None,
 ) -> Shard:
     """Build this rank's shard; every rank calls it.
 
     Parameters
     ----------
-    searches
+    in_use
         The bytes of the device to leave free for what runs on the graph.
     """
     sorting = prepare_sorting(survey, backend, comm, num_chunks, shape)
     sizes = survey.sizes(sorting.fullest)
     compact = plan_compact(sizes, survey.partition, sorting.layout, backend.limits, num_chunks, sorting.width)
-    plan = host_plan(compact, sorting.fullest, 4 + sizes.weight_bytes, sorting.layout.shape, searches)
     backend.release()
-    require_host_plan_fits(plan, backend, comm)
+    plan, error = fitting_host_plan(
+        compact, sorting.fullest, 4 + sizes.weight_bytes, sorting.layout.shape, in_use, backend, comm
+    )
+    if error:
+        raise WouldNotFit(error)
     most = plan.staging // 2
     stretches = _plan_stretches(sorting, plan, backend.free_bytes())
     parts: list[HostPart] = []

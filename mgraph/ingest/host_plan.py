@@ -14,7 +14,6 @@ from mgraph.backends.base import Backend, PersistentBackend
 from mgraph.backends.cpu import CpuBackend
 from mgraph.backends.host_memory import FreeMemory, free_memory
 from mgraph.comm.base import Communicator
-from mgraph.errors import WouldNotFit
 from mgraph.formatting import readable_bytes
 from mgraph.ingest.compact_plan import MIN_BUFFER_KEYS, MIN_BUFFER_SHARE, CompactPlan
 from mgraph.ingest.memory_check import limit_suffix
@@ -22,6 +21,17 @@ from mgraph.shard.host_blocks import part_bytes
 from mgraph.shard.shard import BlockShape
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+@dataclass(frozen=True)
+class InUse:
+    """Bytes of a device that what runs on a graph takes: at least, and with all that may run.
+
+    In the layout host beside the blocks.
+    """
+
+    needed: int
+    wanted: int
 
 
 @dataclass(frozen=True)
@@ -109,6 +119,26 @@ def host_plan(compact: CompactPlan, num_edges: int, edge_bytes: int, shape: Bloc
     return HostPlan(compact, num_edges, edge_bytes, staging, searches)
 
 
+def fitting_host_plan(
+    compact: CompactPlan,
+    num_edges: int,
+    edge_bytes: int,
+    shape: BlockShape,
+    in_use: InUse,
+    backend: Backend,
+    comm: Communicator,
+) -> tuple[HostPlan, str | None]:
+    """Return the plan that leaves memory for all that is wanted if it fits, else for what is needed; and its refusal.
+
+    Every rank calls it.
+    """
+    plan = host_plan(compact, num_edges, edge_bytes, shape, in_use.wanted)
+    if host_refusal(plan, backend, comm) is None:
+        return plan, None
+    plan = host_plan(compact, num_edges, edge_bytes, shape, in_use.needed)
+    return plan, host_refusal(plan, backend, comm)
+
+
 def host_refusal(plan: HostPlan, backend: Backend, comm: Communicator) -> str | None:
     """Return why the plan does not fit on some rank, None if it fits on all; beside it are the tables of the order."""
     free = backend.free_bytes()
@@ -131,12 +161,6 @@ def host_refusal(plan: HostPlan, backend: Backend, comm: Communicator) -> str | 
             "or fewer edges"
         )
     return None
-
-
-def require_host_plan_fits(plan: HostPlan, backend: Backend, comm: Communicator) -> None:
-    """Raise on every rank if the plan does not fit on some rank."""
-    if error := host_refusal(plan, backend, comm):
-        raise WouldNotFit(error)
 
 
 def free_on_host(plan: HostPlan, backend: Backend, comm: Communicator) -> int:

@@ -34,7 +34,7 @@ from mgraph.backends.host_memory import FreeMemory
 from mgraph.edges import EdgeSizes, EdgeSource, EdgeTable
 from mgraph.formatting import readable_bytes
 from mgraph.ingest.compact_plan import plan_compact
-from mgraph.ingest.host_plan import host_plan
+from mgraph.ingest.host_plan import InUse, host_plan
 from mgraph.ingest.kept import BUDGET_SHARE
 from mgraph.ingest.keys import key_layout
 from mgraph.ingest.plan import Sizes, default_chunks, plan_build
@@ -72,6 +72,7 @@ WEIGHT_SORTED = "weight-sorted rows for sssp"
 CHECKED = "while components are validated"
 SPANNED = "while a forest is validated"
 SCORED = "while scores are found"
+JOINED = "while a forest is found over blocks"
 COVERED = "while bridges are found"
 CONNECTED = "while terminals are connected"
 FROM_MANY = "while distances from many sources are found"
@@ -80,6 +81,7 @@ EXTRAS = {
     WEIGHT_SORTED: "weight-sorted rows, if there is room for them",
     CHECKED: "validation, if it is requested",
     SCORED: "PageRank and HITS",
+    JOINED: "spanning forests",
     COVERED: "bridges",
     CONNECTED: "Steiner trees",
     FROM_MANY: "distances from many sources",
@@ -240,7 +242,7 @@ def _plan_layout(
 
     def planned(limits: Limits) -> dict[str, int]:
         if layout == "host":
-            parts = _parts_of_host(sizes, limits, peer_memory, memory.num_bytes)
+            parts = _parts_of_host(sizes, limits, peer_memory, memory)
         else:
             parts = _PARTS[layout](sizes, limits, peer_memory)
         if isinstance(source, PlannedTable):
@@ -296,10 +298,10 @@ def _parts_of_load(store: StoredGraph, parts: dict[str, int], num_ranks: int) ->
     return {LOADED if part == BUILT else part: loaded if part == BUILT else taken for part, taken in parts.items()}
 
 
-def in_use_bytes(survey: Survey, layout: str, limits: Limits, *, peer_memory: bool) -> int:
+def in_use_bytes(survey: Survey, layout: str, limits: Limits, *, peer_memory: bool) -> InUse:
     """Return the bytes of a graph on the fullest rank with the largest step that runs on it, as the plan counts them.
 
-    In the layout host without the graph.
+    In the layout host without the graph, and if possible with the memory of spanning forests.
     """
     totals = survey.totals
     source = survey.source
@@ -307,8 +309,9 @@ def in_use_bytes(survey: Survey, layout: str, limits: Limits, *, peer_memory: bo
     weights = survey.weight_dtype, totals.max_weight
     sizes = GraphSizes(source.num_vertices, num_edges, source.directed, survey.partition, *weights)
     if layout == "host":
-        return _searches_bytes(sizes, limits, peer_memory)
-    return _in_use_bytes(_PARTS[layout](sizes, limits, peer_memory))
+        return _host_in_use(sizes, limits, peer_memory)
+    in_use = _in_use_bytes(_PARTS[layout](sizes, limits, peer_memory))
+    return InUse(in_use, in_use)
 
 
 def _in_use_bytes(parts: dict[str, int]) -> int:
@@ -382,7 +385,7 @@ def _parts_of_blocks(sizes: GraphSizes, limits: Limits, peer_memory: bool) -> di
     build = plan_compact(_build_sizes(sizes, sizes.edges), partition, keys, limits, chunks, sizes.state)
     parts = {"graph": build.shard_bytes, BUILT: build.peak_bytes}
     conditions = Conditions.planned(sizes, limits, "compact", peer_memory=peer_memory)
-    parts |= _search_parts(sizes, conditions)
+    parts |= _parts_over_blocks(sizes, conditions)
     parts[SCORED] = max(select(scores, conditions).bytes(sizes) for scores in (PAGERANK, HITS))
     return parts
 
@@ -390,25 +393,39 @@ def _parts_of_blocks(sizes: GraphSizes, limits: Limits, peer_memory: bool) -> di
 _PARTS = {"rows": _parts_of_rows, "compact": _parts_of_blocks}
 
 
-def _parts_of_host(sizes: GraphSizes, limits: Limits, peer_memory: bool, memory_bytes: int) -> dict[str, int]:
+def _parts_of_host(sizes: GraphSizes, limits: Limits, peer_memory: bool, memory: FreeMemory) -> dict[str, int]:
     """Plan the layout host on devices with this much memory."""
     partition = sizes.partition
     chunks = default_chunks(sizes.num_edges, limits, partition.num_ranks, "host")
     blocks = shape_of(SHARED_BYTES, CACHE_BYTES, sizes.state)
     keys = key_layout(blocks, partition.num_states, range(partition.stride), sizes.edges)
     compact = plan_compact(_build_sizes(sizes, sizes.edges), partition, keys, limits, chunks, sizes.state)
-    searches = _searches_bytes(sizes, limits, peer_memory)
-    made = host_plan(compact, sizes.edges, 4 + sizes.weight, blocks, searches)
-    free = memory_bytes - compact.tables
-    graph = made.in_use - searches + made.resident_bytes(free)
+    in_use = _host_in_use(sizes, limits, peer_memory)
+    free = memory.num_bytes - compact.tables
+    for left in (in_use.wanted, in_use.needed):
+        made = host_plan(compact, sizes.edges, 4 + sizes.weight, blocks, left)
+        if made.least_bytes() <= memory.num_bytes and made.host_bytes(free) <= (memory.host_bytes or 0):
+            break
+    graph = made.in_use - made.searches + made.resident_bytes(free)
     parts = {"graph": graph, HOSTED: made.host_bytes(free), BUILT: made.peak_bytes(free)}
-    return parts | _search_parts(sizes, Conditions.planned(sizes, limits, "host", peer_memory=peer_memory))
+    return parts | _parts_over_blocks(sizes, Conditions.planned(sizes, limits, "host", peer_memory=peer_memory))
 
 
-def _searches_bytes(sizes: GraphSizes, limits: Limits, peer_memory: bool) -> int:
+def _host_in_use(sizes: GraphSizes, limits: Limits, peer_memory: bool) -> InUse:
     """Return the bytes of the largest step that runs on blocks alone, and of what is held during it."""
     conditions = Conditions.planned(sizes, limits, "host", peer_memory=peer_memory)
-    return _in_use_bytes({"graph": 0} | _search_parts(sizes, conditions))
+    parts = _parts_over_blocks(sizes, conditions)
+    needed = _in_use_bytes({"graph": 0} | parts)
+    return InUse(needed, max(needed, parts.get(JOINED, 0) + parts.get(RESULT_ROUTING, 0)))
+
+
+def _parts_over_blocks(sizes: GraphSizes, conditions: Conditions) -> dict[str, int]:
+    """Return the bytes of what runs on blocks alone."""
+    parts = _search_parts(sizes, conditions)
+    parts["while components run"] = select(COMPONENTS, conditions).bytes(sizes)
+    if sizes.weight and not sizes.directed:
+        parts[JOINED] = select(SPANNING_FOREST, conditions).bytes(sizes)
+    return parts
 
 
 def _search_parts(sizes: GraphSizes, conditions: Conditions) -> dict[str, int]:

@@ -53,7 +53,7 @@ class HostPart:
         """Return the blocks whose bytes are a copy of this part's."""
         views = [memory[at : at + n * dtype.itemsize].view(dtype) for at, n, dtype in self.arrays]
         tiles, segments, edges, starts, words, *weights = views
-        return Blocks(shape, tiles, segments, edges, starts, words, *(weights or [None]), self.starts)
+        return Blocks(shape, tiles, segments, edges, starts, words, weights[0] if weights else None, self.starts)
 
 
 @dataclass

@@ -47,7 +47,7 @@ def validate_forest(shard: Shard, comm: Communicator, columns: dict[str, Array],
     if shard.has_rows:
         weights = forest_weights(shard, comm, maximum)
         work, own_pieces, offenders = _look_up(shard, comm, columns, weights)
-        key_dtype = np.dtype(_key_dtype(weights))
+        key_dtype: np.dtype = np.dtype(_key_dtype(weights))
         num_nodes = shard.num_owned if comm.size == 1 else shard.partition.num_states
     else:
         work, own_pieces, offenders = look_up_over_blocks(shard, comm, columns, maximum)

@@ -24,6 +24,7 @@ from mgraph.algorithms.common.traversal import Trace
 from mgraph.algorithms.predecessors.sweep import find_predecessors_by_sweep
 from mgraph.api.graph import Graph
 from mgraph.backends.cpu import CpuBackend
+from mgraph.backends.host_memory import FreeMemory
 from mgraph.cluster.in_process import InProcessCluster
 from mgraph.generate.rmat import Rmat
 from mgraph.planning.memory import plan_graph
@@ -192,11 +193,9 @@ def test_algorithms_that_need_rows_are_refused(clusters):
             with pytest.raises(mg.UsageError, match=r"'frontier' needs rows, .* compact layout: .* \(--layout rows on"):
                 search(g, 0, method="frontier")
             assert "edge blocks only" in search(g, 0).stats.reason
-        with pytest.raises(mg.UsageError, match="connected_components needs rows"):
-            mg.connected_components(g)
-        with pytest.raises(mg.UsageError, match="minimum_spanning_forest needs rows"):
-            mg.minimum_spanning_forest(g)
-    with pytest.raises(mg.UsageError, match="layout 'dense' is not one of rows, compact, auto"):
+        with pytest.raises(mg.UsageError, match="core_numbers needs rows"):
+            mg.core_numbers(g)
+    with pytest.raises(mg.UsageError, match="layout 'dense' is not one of rows, compact, host, auto"):
         mg.rmat(5, layout="dense")
 
 
@@ -211,6 +210,8 @@ def test_auto_layout_is_compact_if_rows_would_not_fit(clusters, monkeypatch):
     with pytest.raises(mg.WouldNotFit, match="or fewer edges; the compact layout would fit"):
         mg.rmat(17, cluster=clusters[1])
     monkeypatch.setattr(CpuBackend, "free_bytes", lambda self: int(0.8 * compact.parts["while it is built"]))
+    # Nor would the layout host fit this host.
+    monkeypatch.setattr("mgraph.ingest.host_plan.memory_of_host", lambda backend, comm: FreeMemory(0))
     for layout in ("compact", "auto"):
         with pytest.raises(mg.WouldNotFit, match=r"building the compact graph takes .* use \d+ ranks with"):
             mg.rmat(17, cluster=clusters[1], layout=layout)

@@ -83,7 +83,6 @@ def test_tables_become_options_of_commands(read):
         ("input =", "order =", "job.toml:2: graph.input: it must name the input"),
         ('manifest = "done.json"', "manifest = 3", "job.toml:1: manifest: it must name a file"),
         ('manifest = "done.json"', "limits = 3 #", "job.toml is not TOML: "),
-        ("directed = true", 'layout = "compact"', "job.toml:5: graph.layout: msf needs rows"),
         ("directed = true", 'order = "random"', "job.toml:5: graph.order: 'random' is not one of 'auto', 'degree'"),
     ],
 )
@@ -92,6 +91,12 @@ def test_faults_name_line_and_key(read, old, new, message):
     with pytest.raises(UsageError) as caught:
         read(GOOD.replace(old, new))
     assert message in str(caught.value)
+
+
+def test_layout_of_an_algorithm_that_needs_rows_is_refused(read):
+    text = GOOD.replace("directed = true", 'layout = "host"').replace('"msf"\nmaximum = true', '"core-numbers"')
+    with pytest.raises(UsageError, match=r"job\.toml:5: graph\.layout: core-numbers needs rows"):
+        read(text)
 
 
 @pytest.mark.parametrize(

@@ -206,7 +206,10 @@ def test_plan_prints_needs_and_advice():
         "not counted as needed: edge blocks, if a sweep is requested; weight-sorted rows"
         in run("plan", "rmat:9").stdout
     )
-    assert "not counted as needed: PageRank and HITS\n" in run("plan", "rmat:9", "--layout", "compact").stdout
+    assert (
+        "not counted as needed: PageRank and HITS; spanning forests\n"
+        in run("plan", "rmat:9", "--layout", "compact").stdout
+    )
     line = refused("plan", "rmat:24", "--ranks", 2, "--memory", "1GiB", code=5)
     advised = re.search(r"takes .* on each of 2 ranks, and there is 1.0 GiB: use (\d+) ranks with as much", line)[1]
     run("plan", "rmat:24", "--ranks", advised, "--memory", "1GiB")

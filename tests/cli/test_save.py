@@ -67,7 +67,8 @@ def test_compact_graph_is_saved_and_searched():
     facts = json.loads(run("info", "store", "--json").stdout)
     assert (facts["layout"], facts["order"]) == ("compact", "degree")
     assert "sweep" in run("bfs", "store", "-s", 3).stdout
-    assert "needs rows, and edges has the compact layout" in refused("components", "store", code=2)
+    assert "largest: " in run("components", "store", "--validate").stdout
+    assert "needs rows, and edges has the compact layout" in refused("core-numbers", "store", code=2)
 
 
 @pytest.mark.parametrize("option", ["--order=degree", "--layout=rows", "--weight=2", "--directed", "--num-vertices=99"])

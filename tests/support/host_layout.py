@@ -11,7 +11,7 @@ from sweep_checks import TINY
 
 from mgraph.ingest import compact
 from mgraph.ingest.host import build_host
-from mgraph.ingest.host_plan import HostPlan
+from mgraph.ingest.host_plan import HostPlan, InUse
 from mgraph.ingest.survey import make_survey
 from mgraph.shard import host_blocks
 
@@ -38,7 +38,7 @@ def build_host_on(case, num_ranks, share, order="degree", backend=BACKEND, num_c
 
     def program(_, comm):
         survey, _ = make_survey(CaseEdges(case), backend, comm, order, num_chunks)
-        return build_host(survey, backend, comm, num_chunks, 0)
+        return build_host(survey, backend, comm, num_chunks, InUse(0, 0))
 
     with resident_share(share):
         return run_on_ranks(program, [None] * num_ranks)

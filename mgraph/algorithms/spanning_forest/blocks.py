@@ -162,8 +162,7 @@ class _Forest:
         is_light = (edges.keys < key) | ((edges.keys == key) & (edges.names <= name))
         ends = _ends_of(xp, edges.names[is_light], self.partition.dtype)
         self.labels = xp.arange(self.partition.num_positions, dtype=self.partition.dtype)
-        low, high = ends[:, 0].copy(), ends[:, 1].copy()
-        link_roots[self.backend](0, len(low), high, low, self.labels)
+        link_roots[self.backend](0, len(ends), ends[:, 1].copy(), ends[:, 0].copy(), self.labels)
         compress[self.backend](0, len(self.labels), 0, 1, self.labels)
 
 

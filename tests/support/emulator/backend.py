@@ -27,6 +27,7 @@ from emulator.compile import CACHE, build, source_line
 
 from mgraph.backends.base import Limits, PersistentBackend
 from mgraph.backends.cuda_source import module_text
+from mgraph.backends.host_link import HostLink
 from mgraph.backends.kernel import NO_ELEMENTS
 from mgraph.backends.rates_file import H200
 
@@ -155,6 +156,7 @@ class EmulatedBackend(PersistentBackend):
         self.poison = poison
         self.limit_s = limit_s
         self.xp = PoisonedNumpy(poison)
+        self.link = HostLink(self.xp)
         self.abort_word = np.zeros(1, np.uint32)
         self.arrived = np.zeros(1, np.int64)
         self.peer_buffers: dict[int, int] = {}  # bytes at an address that kernels may touch beside their arguments
