@@ -32,6 +32,7 @@ and appends a record to `bench/results`. The other programs:
   `bench/hits.py`: the same of hubs and authorities, for `docs/hits.md`.
   `bench/structure.py`: core numbers, bridges, neighborhoods, sides, cuts and linkage beside NetworkX, SciPy, igraph and
   NetworKit.
+- `bench/host_layout.py`: graphs larger than the device's (limited) memory, the layout host against the compact one.
 - `bench/regressions.py`: the newest record of each cell beside those before; it fails if one is slower beyond noise.
 - `bench/compare.py`: the cells of `bench/run.py` in two checkouts, measured alternately, and the ratios of their times.
 - `bench/call.py`: the microseconds of each part of a call. `bench/cluster_call.py`: what a call through a Dask cluster
