@@ -15,7 +15,7 @@ from naive_shard import build_shards, distance_parts, predecessor_parts
 from on_ranks import run_on_ranks
 from tiers import by_tier
 from traversal_checks import check_traversal
-from user_graphs import GRAPHS, SEARCHES
+from user_graphs import GRAPHS, SEARCHES, STARTABLE
 from zoo import ZOO, random_case, zoo_sources
 
 import mgraph as mg
@@ -25,6 +25,7 @@ from mgraph.algorithms.predecessors.sweep import find_predecessors_by_sweep
 from mgraph.algorithms.sssp.sweep import sssp_sweep
 from mgraph.api.graph import Graph
 from mgraph.api.traversal import state_dtype
+from mgraph.cluster.in_process import InProcessCluster
 from mgraph.ingest.build import build
 from mgraph.shard.host_blocks import HostBlocks
 
@@ -123,6 +124,25 @@ def test_results_on_the_emulator_equal_those_of_a_cpu(share, clusters):
             for rank, (distances, parents) in enumerate(results):
                 np.testing.assert_array_equal(distances[k], distance_parts(naive, dist, dtype)[rank])
                 np.testing.assert_array_equal(parents[k], predecessor_parts(naive, chosen)[rank])
+
+
+@pytest.mark.gpu
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("num_ranks", [1, 3])
+def test_results_on_a_gpu_equal_the_oracles(num_ranks):
+    with InProcessCluster(num_ranks, backend="cuda") as cluster:
+        for case in STARTABLE:
+            for share in SHARES:
+                with resident_share(share), host_graph(case, cluster, "degree") as g:
+                    for search in SEARCHES.values():
+                        result = search(g, 0)
+                        check_traversal(result, case, [0], "degree")
+                        mg.validate(result)
+                    found = mg.connected_components(g)
+                    np.testing.assert_array_equal(np.asarray(found.labels), oracles.components(case))
+                    mg.validate(found)
+                    if not case.directed:
+                        mg.validate(mg.minimum_spanning_forest(g))
 
 
 def test_failed_search_leaves_the_graph_usable(clusters, monkeypatch):
