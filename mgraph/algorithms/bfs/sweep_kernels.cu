@@ -64,3 +64,64 @@ extern "C" __global__ void __launch_bounds__(1024)
   }
   warp_add(&counters[0], improved);
 }
+
+// As sweep_levels, with a candidate of a parent for each edge to the next level.
+extern "C" __global__ void __launch_bounds__(1024)
+    sweep_levels_and_parents(i64 lo, i64 hi, const i64* unit_tiles, const i64* unit_segments,
+                             const i64* tile_edges, const i64* tile_starts, const u32* words,
+                             const i64* shape, i64 segment_bytes, const dist_t* before,
+                             dist_t* levels, vertex_t* parents, i64* counters) {
+  dist_t* segment = dynamic_shared<dist_t>();
+  i64 segment_bits = shape[0], both_ways = shape[1], level = shape[2];
+  i64 length = (i64)1 << segment_bits, improved = 0;
+  u32 mask = (u32)(length - 1);
+  dist_t lowered = (dist_t)(level + 1);
+  auto position = [&](i64 state) { return position_of((vertex_t)state, shape[3], shape[4]); };
+  for (i64 unit = lo + blockIdx.x; unit < hi; unit += gridDim.x) {
+    dist_t* home = levels + unit_segments[unit];
+    for (i64 i = threadIdx.x; i < length; i += blockDim.x) segment[i] = load_relaxed(&home[i]);
+    __syncthreads();
+    bool changed = false;
+    i64 first = unit_tiles[unit], last = unit_tiles[unit + 1];
+    WarpShare share(tile_edges[first], tile_edges[last]);
+    i64 e = share.begin + lane_index();
+    if (e < share.end) {
+      TileReader tiles(tile_edges, tile_starts, first, last, e);
+      for (; e < share.end; e += 32 * DEPTH) {
+        u32 word[DEPTH];
+        dist_t near[DEPTH];
+        i64 u[DEPTH];
+#pragma unroll
+        for (int k = 0; k < DEPTH; k++)
+          if (e + 32 * k < share.end) word[k] = load_readonly(&words[e + 32 * k]);
+#pragma unroll
+        for (int k = 0; k < DEPTH; k++) {
+          if (e + 32 * k >= share.end) continue;
+          u[k] = tiles.start_of(e + 32 * k) + (word[k] >> segment_bits);
+          near[k] = load_readonly(&before[u[k]]);
+        }
+#pragma unroll
+        for (int k = 0; k < DEPTH; k++) {
+          if (e + 32 * k >= share.end) continue;
+          i64 v = unit_segments[unit] + (word[k] & mask);
+          dist_t* end = &segment[word[k] & mask];
+          dist_t far = load_relaxed(end);
+          bool along = near[k] == level && far >= lowered;
+          if (!along && !(both_ways && far == level && near[k] >= lowered)) continue;
+          if (along && far > lowered) store_relaxed(end, lowered);
+          if (!along && near[k] > lowered) store_relaxed(&levels[u[k]], lowered);
+          improved += (along ? far : near[k]) > lowered;
+          changed |= along && far > lowered;
+          lower(&parents[along ? v : u[k]], position(along ? u[k] : v));
+        }
+      }
+    }
+    // Also the barrier after the last write to the segment and before the next unit's first.
+    if (__syncthreads_or(changed)) {
+      for (i64 i = threadIdx.x; i < length; i += blockDim.x)
+        if (segment[i] == lowered) store_relaxed(&home[i], lowered);
+      __syncthreads();
+    }
+  }
+  warp_add(&counters[0], improved);
+}
