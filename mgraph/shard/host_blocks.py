@@ -84,6 +84,10 @@ class HostBlocks(EdgeBlocks):
     def counts(self) -> dict[str, int]:
         return dict(self._counts)
 
+    def share_in(self, reach: Reach) -> float:
+        in_reach = sum(reach(part.starts, part.ends) for part in self.parts)
+        return in_reach / max(len(self.parts), 1)
+
     def on_device(self, reach: Reach | None = None) -> Iterator[Blocks]:
         chosen = [part for part in self.parts if reach is None or reach(part.starts, part.ends)]
         self._counts = {

@@ -75,6 +75,10 @@ class EdgeBlocks(ABC):
         """The bytes of host memory, in addition to the device's."""
         return 0
 
+    def share_in(self, reach: Reach) -> float:
+        """Return which share of the parts in host memory is in reach, 1 if there is none."""
+        return 1.0
+
     @abstractmethod
     def on_device(self, reach: Reach | None = None) -> Iterator[Blocks]:
         """Yield all edges as blocks on the device, each valid until the next is asked for.

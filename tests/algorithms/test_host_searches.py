@@ -64,6 +64,19 @@ def test_levels_beyond_8_bits_and_limits_equal_the_oracles(clusters):
         assert all(result.path_to(v) == oracles.path_to(chosen, v) for v in range(case.num_vertices))
 
 
+@pytest.mark.parametrize("num_ranks", [1, 2])
+def test_last_sweep_finds_predecessors(num_ranks, clusters, monkeypatch):
+    """A sweep that improves nothing and reads all finds them: no further pass is made."""
+    # A segment of eight states is seldom in reach.
+    monkeypatch.setattr("mgraph.algorithms.sssp.sweep.WHOLE_SHARE", 0)
+    case = random_case(4, 900)
+    with resident_share(0.4), host_graph(case, clusters[num_ranks], "degree") as g:
+        for search in SEARCHES.values():
+            with search(g, 1) as result:
+                check_traversal(result, case, [1], "degree")
+                assert "predecessors" not in result.stats.seconds
+
+
 def test_scores_equal_those_of_the_compact_layout(clusters):
     case = random_case(1, 200)
     for share in SHARES:
@@ -88,7 +101,7 @@ def test_parts_out_of_reach_are_skipped(clusters):
                 assert (step["link_bytes"] > 0) == (step["host_parts"] > 0)
             read = sum(step["edges"] for step in stats.supersteps)
             assert read < len(stats.supersteps) * blocks.num_edges / 10
-            # Predecessors of shortest paths take another pass over all parts, or two where weights are zero.
+            # Where the last sweep skips parts, predecessors of shortest paths take another pass, or two.
             (streamed,) = stats.link_bytes
             in_supersteps = sum(step["link_bytes"] for step in stats.supersteps)
             passes = (0,) if search is mg.bfs else (1, 2)

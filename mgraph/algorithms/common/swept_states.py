@@ -34,7 +34,11 @@ class SweptStates:
         The loop's count of improvements, if the blocks on the device may be swept until they bring none.
     counts
         What the last sweep read: EdgeBlocks.counts.
+    is_whole
+        Whether it read, or reads, all blocks.
     """
+
+    is_whole = True
 
     def __init__(
         self,
@@ -55,16 +59,23 @@ class SweptStates:
         self.before: Array | None = None
         self._compared: Array | None = None
 
-    def sweep(self) -> Iterator[Blocks]:
-        """Yield the blocks that a sweep reads, each to be launched with the states and `before` as they are then."""
+    def sweep(self, whole_from: float = 1.0) -> Iterator[Blocks]:
+        """Yield the blocks that a sweep reads, each to be launched with the states and `before` as they are then.
+
+        All of them where at least this share of the parts in host memory is in reach.
+        """
         reach = self._reach() if self.blocks.host_bytes else None
+        self.is_whole = reach is None or self.blocks.share_in(reach) >= whole_from
+        settles = reach is not None and self.counters is not None
+        if self.is_whole:
+            reach = None
         self.before = self.backend.snapshot(self.states, self.before)
         read_again = 0
         for part in self.blocks.on_device(reach):
             if part.streamed_starts is not None:
                 self._refresh(part.streamed_starts)
             yield part
-            if part.streamed_starts is None and reach is not None and self.counters is not None:
+            if part.streamed_starts is None and settles:
                 for again in self._until_settled(part):
                     read_again += again.num_edges
                     yield again

@@ -20,7 +20,7 @@ from mgraph.algorithms.predecessors.sweep_kernels import sweep_equal, sweep_near
 from mgraph.algorithms.variant import Variant
 from mgraph.comm.base import Communicator
 from mgraph.shard.edge_blocks import require_blocks
-from mgraph.shard.shard import Shard
+from mgraph.shard.shard import Blocks, Shard
 from mgraph.shard.user_ids import gather_states
 from mgraph.types import LEVEL, Array, none_of, unreached_of
 
@@ -31,37 +31,63 @@ def find_predecessors_by_sweep(shard: Shard, comm: Communicator, sources: list[i
     Distances are those of owned vertices. In the dtype of levels, which no sum of weights has, they count hops: every
     edge has weight 1.
     """
-    backend = shard.backend
-    partition = shard.partition
-    blocks = require_blocks(shard, comm, distances.dtype)
-    is_weighted = distances.dtype != LEVEL
-    none = none_of(partition.dtype)
-    parents = backend.full(partition.num_states, none, partition.dtype)
-    positions = np.array(sorted(set(sources)), partition.dtype)
-    parents[backend.to_device(partition.state(positions).astype(partition.dtype))] = backend.to_device(positions)
-    both_ways = 0 if shard.info.directed else 1
-    shape = backend.to_device(
-        np.array([blocks.shape.segment_bits, both_ways, partition.stride, partition.multiplier], np.int64)
-    )
-    own = slice(comm.rank * partition.stride, comm.rank * partition.stride + shard.num_owned)
     # The tails of slices have no vertices, and no edge leads there.
-    dist = gather_states(shard, comm, distances)
-    for part in blocks.on_device():
-        weights = part.weights if is_weighted else None
-        sweep_nearer[backend](0, part.num_units, *part.edges, weights, shape, dist, parents)
-    comm.allreduce(parents, "min")
-    is_reached = distances != unreached_of(distances.dtype)
-    unexplained = comm.sum(int((is_reached & (parents[own] == none)).sum()))[0]
-    while unexplained:
-        hops = (parents != none).astype(np.uint8)
-        for part in blocks.on_device():
-            weights = part.weights if is_weighted else None
-            sweep_equal[backend](0, part.num_units, *part.edges, weights, shape, dist, hops, parents)
-        comm.allreduce(parents, "min")
-        left = comm.sum(int((is_reached & (parents[own] == none)).sum()))[0]
-        assert left < unexplained, "a distance that no edge explains"
-        unexplained = left
-    return parents[own] if comm.size == 1 else parents[own].copy()
+    search = ParentSweeps(shard, comm, sources, gather_states(shard, comm, distances))
+    for part in search.blocks.on_device():
+        search.lower_to_nearer(part)
+    return search.finish()
+
+
+class ParentSweeps:
+    """The parents of all states, for final distances of all states."""
+
+    def __init__(self, shard: Shard, comm: Communicator, sources: list[int], dist: Array) -> None:
+        backend = shard.backend
+        partition = shard.partition
+        self.shard = shard
+        self.comm = comm
+        self.dist = dist
+        self.blocks = require_blocks(shard, comm, dist.dtype)
+        self.is_weighted = dist.dtype != LEVEL
+        self.parents = backend.full(partition.num_states, none_of(partition.dtype), partition.dtype)
+        positions = np.array(sorted(set(sources)), partition.dtype)
+        states = backend.to_device(partition.state(positions).astype(partition.dtype))
+        self.parents[states] = backend.to_device(positions)
+        both_ways = 0 if shard.info.directed else 1
+        layout = self.blocks.shape.segment_bits, both_ways, partition.stride, partition.multiplier
+        self.shape = backend.to_device(np.array(layout, np.int64))
+
+    def lower_to_nearer(self, part: Blocks) -> None:
+        """Lower parents over the edges of a part that explain a distance."""
+        weights = part.weights if self.is_weighted else None
+        sweep_nearer[self.shard.backend](0, part.num_units, *part.edges, weights, self.shape, self.dist, self.parents)
+
+    def finish(self) -> Array:
+        """Return the predecessors of the owned vertices, once every edge of every rank has been lowered over."""
+        self.comm.allreduce(self.parents, "min")
+        unexplained = self._count_unexplained()
+        while unexplained:
+            hops = (self.parents != none_of(self.parents.dtype)).astype(np.uint8)
+            for part in self.blocks.on_device():
+                weights = part.weights if self.is_weighted else None
+                sweep_equal[self.shard.backend](
+                    0, part.num_units, *part.edges, weights, self.shape, self.dist, hops, self.parents
+                )
+            self.comm.allreduce(self.parents, "min")
+            left = self._count_unexplained()
+            assert left < unexplained, "a distance that no edge explains"
+            unexplained = left
+        parents = self._owned(self.parents)
+        return parents if self.comm.size == 1 else parents.copy()
+
+    def _count_unexplained(self) -> int:
+        is_reached = self._owned(self.dist) != unreached_of(self.dist.dtype)
+        has_none = self._owned(self.parents) == none_of(self.parents.dtype)
+        return self.comm.sum(int((is_reached & has_none).sum()))[0]
+
+    def _owned(self, of_states: Array) -> Array:
+        first = self.comm.rank * self.shard.partition.stride
+        return of_states[first : first + self.shard.num_owned]
 
 
 VARIANT = Variant(

@@ -22,12 +22,18 @@ from mgraph.algorithms.common.checkpoints import KeptState
 from mgraph.algorithms.common.swept_states import SweptStates
 from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.derived import EDGE_BLOCKS
+from mgraph.algorithms.predecessors.sweep import ParentSweeps
 from mgraph.algorithms.sssp.sweep_kernels import sweep_distances
 from mgraph.algorithms.variant import Variant
 from mgraph.comm.base import Communicator
 from mgraph.shard.edge_blocks import require_blocks
 from mgraph.shard.shard import Shard
 from mgraph.types import unreached_of
+
+# In the layout host a sweep after one that improved less than one distance in LAST_SHARE is perhaps the last; if at
+# least WHOLE_SHARE of the host parts are in reach, it reads all, and finds parents too.
+LAST_SHARE = 64
+WHOLE_SHARE = 0.75
 
 
 def sssp_sweep(
@@ -38,7 +44,7 @@ def sssp_sweep(
     dtype: np.dtype,
     cutoff: float | int | None = None,
 ) -> Traversal:
-    """Find distances in `dtype` from positions `sources`; predecessors are found afterwards."""
+    """Find distances in `dtype` from positions `sources`; predecessors too if the last sweep reads all, else after."""
     backend = shard.backend
     partition = shard.partition
     blocks = require_blocks(shard, comm, dtype)
@@ -57,15 +63,24 @@ def sssp_sweep(
     counters = backend.xp.zeros(1, np.int64)
     both_ways = 0 if shard.info.directed else 1
     swept = SweptStates(backend, blocks, dist, both_ways, max(shard.info.min_weight, 0), counters)
-    improved = 1
+    parents = None
+    num_whole = 0
+    improved = max(partition.num_positions, 1)
     while improved:
         counters[:] = 0
-        for part in swept.sweep():
+        # Perhaps the last sweep: then no distance changes while it finds parents.
+        finds_parents = shard.info.layout == "host" and improved * LAST_SHARE < partition.num_positions
+        parents = None  # before others are allocated
+        if finds_parents:
+            parents = ParentSweeps(shard, comm, sources, reduced)
+        for part in swept.sweep(WHOLE_SHARE if finds_parents else 1.0):
             sweep_distances[backend](
                 0, part.num_units, *part.edges, part.weights, part.shape.segment_bits, both_ways, limit,
                 swept.before, dist, counters,
             )  # fmt: skip
-        improved, is_due = comm.sum(int(counters[0]), trace.checkpoints.is_due())
+            if parents is not None and swept.is_whole:
+                parents.lower_to_nearer(part)
+        improved, is_due, num_whole = comm.sum(int(counters[0]), trace.checkpoints.is_due(), swept.is_whole)
         if improved:
             comm.allreduce(reduced, "min")
         trace.superstep(
@@ -78,7 +93,9 @@ def sssp_sweep(
         if improved and is_due:
             # Any arc may still lower a distance.
             trace.checkpoints.keep(KeptState(dist[own], 0))
-    return Traversal(dist[own], None)
+    if parents is None or num_whole < comm.size:
+        return Traversal(dist[own], None)
+    return Traversal(dist[own], parents.finish())
 
 
 VARIANT = Variant(
