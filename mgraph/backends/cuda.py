@@ -322,7 +322,7 @@ class CudaBackend(PersistentBackend):
         pool = cupy.get_default_memory_pool()
         free: int = runtime.memGetInfo()[0]
         if limit := pool.get_limit():
-            free = min(free, limit - pool.total_bytes())
+            free = max(min(free, limit - pool.total_bytes()), 0)
         return free + pool.free_bytes()
 
     def free_memory(self) -> FreeMemory:

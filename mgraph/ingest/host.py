@@ -22,7 +22,7 @@ from mgraph.errors import WouldNotFit
 from mgraph.ingest.compact import Sorting, finish_shard, prepare_sorting
 from mgraph.ingest.compact_plan import MIN_BUFFER_KEYS, plan_compact
 from mgraph.ingest.fill import Filler
-from mgraph.ingest.host_plan import HostPlan, InUse, fitting_host_plan
+from mgraph.ingest.host_plan import SPARE_SHARE, HostPlan, InUse, fitting_host_plan
 from mgraph.ingest.keys import Pass, key_layout, plan_passes
 from mgraph.ingest.plan import state_bytes
 from mgraph.ingest.survey import Survey
@@ -113,7 +113,7 @@ def _plan_stretches(sorting: Sorting, plan: HostPlan, free_bytes: int) -> list[S
         buffer = int(ends[last] - ends[begin]) // 2 + int(np.diff(ends[begin : last + 1]).max())
         stretches.append(_stretch(ends, begin, last, buffer, batch, stays=False))
         last = begin
-    beside = free_bytes - plan.temporary - int(plan.per_edge * int(ends[first]))
+    beside = free_bytes - free_bytes // SPARE_SHARE - plan.temporary - int(plan.per_edge * int(ends[first]))
     buffer = max(beside // (4 + plan.edge_bytes), MIN_BUFFER_KEYS)
     stretches.append(_stretch(ends, 0, first, min(buffer, int(ends[first])), batch, stays=True))
     return stretches

@@ -20,6 +20,8 @@ from mgraph.ingest.memory_check import limit_suffix
 from mgraph.shard.host_blocks import part_bytes
 from mgraph.shard.shard import BlockShape
 
+# A plan may be short by a few per cent, and a memory pool has gaps: a share of what is free is left so.
+SPARE_SHARE = 32
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -95,14 +97,14 @@ class HostPlan:
 
     def edges_at_once(self, free_bytes: int) -> int:
         """Return how many edges a reading of the input can build, where this much is free beside the tables."""
-        return max(int((free_bytes - self.temporary) / self._built_bytes), 1)
+        return max(int((free_bytes - free_bytes // SPARE_SHARE - self.temporary) / self._built_bytes), 1)
 
     def resident_bytes(self, free_bytes: int) -> int:
         """Return the bytes of blocks that can stay on the device, where this much is free beside the tables."""
         left = free_bytes + self.compact.tables - self.in_use
         # What sorts and places the last of them is freed before anything runs.
         building = free_bytes - self.temporary - (4 + self.edge_bytes) * MIN_BUFFER_KEYS
-        return max(min(left, building, self.blocks), 0)
+        return max(min(min(left, building) - free_bytes // SPARE_SHARE, self.blocks), 0)
 
     def resident_edges(self, free_bytes: int) -> int:
         """Return the number of edges of these blocks."""
