@@ -230,13 +230,12 @@ def test_neighbors_too_far_apart_are_not_compressed(setting):
 # ---- the checks of a run can fail ------------------------------------------------------------------
 def test_a_wrong_answer_ends_the_run():
     trials = importlib.import_module("papers.trials")
-    backend = CpuBackend(1)
     top = np.iinfo(np.int32).max
     expected = np.array([0, 2, top], np.int32)
-    trials.require_same(backend, "x", np.array([0.0, 2.0, np.inf]), expected)
+    trials.require_same("x", np.array([0.0, 2.0, np.inf]), expected)
     for wrong in ([0.0, 3.0, np.inf], [0.0, 2.0, 9.0], [0.0, np.inf, np.inf]):
         with pytest.raises(SystemExit, match="x: the result differs"):
-            trials.require_same(backend, "x", np.array(wrong), expected)
+            trials.require_same("x", np.array(wrong), expected)
     require_forest = module("kolganov_forests", "measure").require_forest
     require_forest(None, "y", np.array([2, 1]), np.array([1, 2]))
     with pytest.raises(SystemExit, match="y: the forest differs"):
@@ -266,13 +265,24 @@ def test_a_folder_without_road_maps_is_refused(tmp_path):
 # ---- the command -----------------------------------------------------------------------------------
 @pytest.mark.ci
 @pytest.mark.parametrize("paper", PAPERS)
-def test_each_paper_runs_quickly_is_recorded_and_drawn(paper, tmp_path, monkeypatch):
+@pytest.mark.parametrize("backend_name", [place for place in PLACES if place.values != ("emulated",)])
+def test_each_paper_runs_quickly_is_recorded_and_drawn(paper, backend_name, tmp_path, monkeypatch):
     record = importlib.import_module("record")
     monkeypatch.setattr(record, "RESULTS", tmp_path / "results")
-    words = [paper, "--quick", "--record", "--commit", "none", "--figures", str(tmp_path / "figures")]
+    words = [
+        paper,
+        "--backend",
+        backend_name,
+        "--quick",
+        "--record",
+        "--commit",
+        "none",
+        "--figures",
+        str(tmp_path / "figures"),
+    ]
     done = CliRunner().invoke(importlib.import_module("five_papers").main, words, catch_exceptions=False)
     assert done.exit_code == 0, done.output
-    lines = record.lines("cpu")
+    lines = record.lines(backend_name)
     assert len(lines) > 3 and all(line["validated"] and line["quick"] for line in lines)
     assert lines[-1]["method"] == "mgraph"
     assert {path.suffix for path in (tmp_path / "figures").iterdir()} == {".png", ".svg"}

@@ -44,8 +44,8 @@ Find = Callable[[], Array]
 
 def measure(setting: Setting) -> Iterator[dict]:
     """Yield a record for each graph and method."""
-    for spec in GRAPHS:
-        for scale in setting.pick(SCALES, QUICK_SCALES):
+    for scale in setting.pick(SCALES, QUICK_SCALES):
+        for spec in GRAPHS:
             with setting.open(spec.format(scale)) as g:
                 yield from _lines(setting, g, has_cpu=setting.backend.name != "cpu" and scale <= MAX_CPU_SCALE)
 
