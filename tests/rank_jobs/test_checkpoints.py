@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import rank_programs as programs
 from distributed import Client, LocalCluster
+from host_layout import resident_share
 from killer import Killer
 from local_clusters import GPU, local_cluster
 
@@ -311,14 +312,17 @@ def test_components_and_forest_of_a_gpu_go_on_on_cpus_and_back(tmp_path, every_s
             assert columns(find(second, checkpoint=tmp_path / "kept")) == expected
 
 
-def test_compact_graph_goes_on_on_another_number_of_ranks(tmp_path, every_step):
-    with roads(3, layout="compact") as g:
-        expected = columns(mg.sssp(g, 3))
+@pytest.mark.parametrize("search", [mg.bfs, mg.sssp])
+@pytest.mark.parametrize("layout", ["compact", "host"])
+def test_blocks_go_on_on_another_number_of_ranks(tmp_path, every_step, layout, search):
+    with resident_share(0.4), roads(3, layout=layout) as g:
+        expected = columns(search(g, 3))
         every_step["stop"] = 6
         with pytest.raises(Stopped):
-            mg.sssp(g, 3, checkpoint=tmp_path / "kept")
-    with roads(2, layout="compact") as g:
-        assert columns(mg.sssp(g, 3, checkpoint=tmp_path / "kept")) == expected
+            search(g, 3, checkpoint=tmp_path / "kept")
+    every_step["stop"] = None
+    with resident_share(0.4), roads(2, layout=layout) as g:
+        assert columns(search(g, 3, checkpoint=tmp_path / "kept")) == expected
 
 
 @pytest.fixture
