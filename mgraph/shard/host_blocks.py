@@ -67,6 +67,10 @@ class HostBlocks(EdgeBlocks):
 
     def __post_init__(self) -> None:
         self._counts: dict[str, int] = {}
+        self._starts, self._ends = (
+            np.array([(span.start, span.stop) for span in spans], np.int64).reshape(-1, 2)
+            for spans in ([part.starts for part in self.parts], [part.ends for part in self.parts])
+        )
 
     @property
     def num_edges(self) -> int:
@@ -84,21 +88,20 @@ class HostBlocks(EdgeBlocks):
     def counts(self) -> dict[str, int]:
         return dict(self._counts)
 
-    def share_in(self, reach: Reach) -> float:
-        in_reach = sum(reach(part.starts, part.ends) for part in self.parts)
-        return in_reach / max(len(self.parts), 1)
+    def in_reach(self, reach: Reach) -> np.ndarray:
+        return reach(self._starts, self._ends)
 
-    def on_device(self, reach: Reach | None = None) -> Iterator[Blocks]:
-        chosen = [part for part in self.parts if reach is None or reach(part.starts, part.ends)]
+    def on_device(self, chosen: np.ndarray | None = None) -> Iterator[Blocks]:
+        parts = self.parts if chosen is None else [self.parts[k] for k in np.flatnonzero(chosen)]
         self._counts = {
-            "edges": self.resident.num_edges + sum(part.num_edges for part in chosen),
-            "link_bytes": sum(part.memory.nbytes for part in chosen),
-            "host_parts": len(chosen),
-            "skipped_parts": len(self.parts) - len(chosen),
+            "edges": self.resident.num_edges + sum(part.num_edges for part in parts),
+            "link_bytes": sum(part.memory.nbytes for part in parts),
+            "host_parts": len(parts),
+            "skipped_parts": len(self.parts) - len(parts),
         }
         if self.resident.num_units:
             yield self.resident
-        for part, memory in zip(chosen, self.staging.stream(part.memory for part in chosen), strict=True):
+        for part, memory in zip(parts, self.staging.stream(part.memory for part in parts), strict=True):
             yield part.blocks_in(memory, self.shape)
 
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+import numpy as np
+
 from mgraph.backends.base import Backend
 from mgraph.comm.base import Communicator
 from mgraph.labels.table import LabelTable
@@ -75,15 +77,15 @@ class EdgeBlocks(ABC):
         """The bytes of host memory, in addition to the device's."""
         return 0
 
-    def share_in(self, reach: Reach) -> float:
-        """Return which share of the parts in host memory is in reach, 1 if there is none."""
-        return 1.0
+    def in_reach(self, reach: Reach) -> np.ndarray:
+        """Return which parts in host memory are in reach."""
+        return np.empty(0, bool)
 
     @abstractmethod
-    def on_device(self, reach: Reach | None = None) -> Iterator[Blocks]:
+    def on_device(self, chosen: np.ndarray | None = None) -> Iterator[Blocks]:
         """Yield all edges as blocks on the device, each valid until the next is asked for.
 
-        Of those in host memory, only what is in reach.
+        Of the parts in host memory only those that are chosen, by a mask.
         """
 
     @property
@@ -92,8 +94,8 @@ class EdgeBlocks(ABC):
         """What the last iteration of `on_device` read: edges, and of those in host memory bytes and parts."""
 
 
-# Whether a sweep may change anything over edges from one range of segments to another.
-Reach = Callable[[slice, slice], bool]
+# Whether a sweep may change anything over edges from a range of segments to another, for rows of first and end of both.
+Reach = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 @dataclass
@@ -133,7 +135,7 @@ class Blocks(EdgeBlocks):
     def nbytes(self) -> int:
         return sum(a.nbytes for a in (*self.edges, self.weights) if a is not None)
 
-    def on_device(self, reach: Reach | None = None) -> Iterator[Blocks]:
+    def on_device(self, chosen: np.ndarray | None = None) -> Iterator[Blocks]:
         yield self
 
     @property

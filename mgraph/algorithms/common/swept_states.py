@@ -64,14 +64,12 @@ class SweptStates:
 
         All of them where at least this share of the parts in host memory is in reach.
         """
-        reach = self._reach() if self.blocks.host_bytes else None
-        self.is_whole = reach is None or self.blocks.share_in(reach) >= whole_from
-        settles = reach is not None and self.counters is not None
-        if self.is_whole:
-            reach = None
+        chosen = self.blocks.in_reach(self._reach()) if self.blocks.host_bytes else np.empty(0, bool)
+        self.is_whole = bool(chosen.sum() >= whole_from * len(chosen))
+        settles = len(chosen) > 0 and self.counters is not None
         self.before = self.backend.snapshot(self.states, self.before)
         read_again = 0
-        for part in self.blocks.on_device(reach):
+        for part in self.blocks.on_device(None if self.is_whole else chosen):
             if part.streamed_starts is not None:
                 self._refresh(part.streamed_starts)
             yield part
@@ -117,8 +115,16 @@ class SweptStates:
         wide = np.float64 if states.dtype.kind == "f" else np.int64
         near_of, far_of = self.backend.to_host(found).astype(wide).reshape(2, num)
 
-        def lowers(near: slice, far: slice) -> bool:
-            # The difference, unlike the sum, is in range: states are not negative.
-            return bool(near_of[near].min() < far_of[far].max() - self.least)
+        # An entry where ranges may end; those of starts are of whole windows, and may end later.
+        near_of = np.append(near_of, near_of[:1])
+        far_of = np.append(far_of, far_of[:1])
 
-        return lambda starts, ends: lowers(starts, ends) or (self.both_ways == 1 and lowers(ends, starts))
+        def lowers(nears: np.ndarray, fars: np.ndarray) -> np.ndarray:
+            """Return in which rows the least changed state of the near segments may lower one of the far ones."""
+            least = np.minimum.reduceat(near_of, np.minimum(nears, num).ravel())[::2]
+            # The difference, unlike the sum, is in range: states are not negative.
+            return least < np.maximum.reduceat(far_of, np.minimum(fars, num).ravel())[::2] - self.least
+
+        if not self.both_ways:
+            return lowers
+        return lambda starts, ends: lowers(starts, ends) | lowers(ends, starts)
