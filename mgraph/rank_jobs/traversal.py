@@ -19,6 +19,7 @@ from mgraph.cluster.base import Rank
 from mgraph.comm.base import Communicator
 from mgraph.errors import InputError
 from mgraph.io.output_tables import Values
+from mgraph.planning.admission import refuse_check_without_room
 from mgraph.rank_jobs.checkpoints import use_checkpoints
 from mgraph.rank_jobs.results import MadeColumns, StoredColumns, labels_of_ids
 from mgraph.shard.graph_order import owned_distances, owned_predecessors, owned_users
@@ -26,7 +27,13 @@ from mgraph.shard.result_routing import require_result_routing
 from mgraph.shard.shard import Shard
 from mgraph.shard.user_ids import positions_of, translate_results, translate_when_read
 from mgraph.types import Array, unreached_of
-from mgraph.validation.traversal import Violation, has_overflow, may_overflow, validate_traversal
+from mgraph.validation.traversal import (
+    Violation,
+    has_overflow,
+    may_overflow,
+    traversal_check_bytes,
+    validate_traversal,
+)
 
 Search = TypeVar("Search")
 
@@ -282,6 +289,9 @@ def check_traversal(rank: Rank, key: str, graph: str) -> list[Violation]:
     """Check a traversal by rules; every rank returns the same violations."""
     shard: Shard = rank.objects[graph].for_call(rank.comm)
     result = rank.objects[key]
+    if shard.info.layout == "host":
+        # The device is full but for what searches need.
+        refuse_check_without_room("a search", traversal_check_bytes(shard.partition), shard, rank.comm)
     sources = positions_of(shard, rank.comm, result.spec.sources)
     return validate_traversal(
         shard,

@@ -29,6 +29,7 @@ import numpy as np
 from mgraph.backends.totals import total
 from mgraph.comm.base import Communicator
 from mgraph.errors import ValidationFailed
+from mgraph.partition import Partition
 from mgraph.shard.edge_blocks import require_blocks
 from mgraph.shard.shard import GraphInfo, Shard
 from mgraph.shard.user_ids import gather_states
@@ -147,6 +148,16 @@ def validate_traversal(
         5, "the chain of predecessors does not end at a source", has_parent & ~check.is_source[parent[check.owned]]
     )
     return check.violations(comm)
+
+
+def traversal_check_bytes(partition: Partition) -> int:
+    """Return the temporary bytes of validate_traversal on the fullest rank, but for small ones.
+
+    Of an owned vertex: position, distance and its predecessor's state in 64 bits, masks, and two further words of both.
+    Of a state on several ranks: distance and parent; marks on all.
+    """
+    gathered = 8 + partition.dtype.itemsize if partition.num_ranks > 1 else 0
+    return 48 * partition.num_owned(0) + (gathered + 3) * partition.num_states
 
 
 def may_overflow(info: GraphInfo, dtype: np.dtype) -> bool:
