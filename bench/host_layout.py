@@ -88,7 +88,7 @@ class Runs:
                 CALLS[name](g, roots[0]).close()
                 for root in roots if name in OF_ROOTS else roots[:1] * 3:
                     self.run(name, g, root, validates=validates)
-            except mg.WouldNotFit as error:
+            except MemoryError as error:
                 click.echo(f"{name}: {error}")
 
     def run(self, name: str, g: mg.Graph, root: int, *, validates: bool) -> None:
@@ -180,15 +180,15 @@ def main(
     if compact is not None:
         compare(compact, runs)
     click.echo(f"a plain copy: {rate / 1e9:.1f} GB/s\n\n| {' | '.join(COLUMNS)} |\n|{' --- |' * len(COLUMNS)}")
-    for call in runs.seconds:
-        facts = facts_of(call, runs, compact, stored, rate)
+    found = [facts_of(call, runs, compact, stored, rate) for call in runs.seconds]
+    for facts in found:
         click.echo(row_of(facts))
-        if recorded:
-            of_graph = {"bench": "host_layout", "graph": name, "ranks": num_ranks, "memory": memory}
-            of_graph |= {"host_bytes": stored, "device_bytes": held, "copy_gb_per_s": round(rate / 1e9, 2)}
-            record.append(backend, None, of_graph | {"build_s": round(took, 2)} | facts)
     for call in runs.seconds if trace else ():
         print_trace(runs.costs[call])
+    of_graph = {"bench": "host_layout", "graph": name, "ranks": num_ranks, "memory": memory, "build_s": round(took, 2)}
+    of_graph |= {"host_bytes": stored, "device_bytes": held, "copy_gb_per_s": round(rate / 1e9, 2)}
+    for facts in found if recorded else ():
+        record.append(backend, None, of_graph | facts)
 
 
 if __name__ == "__main__":

@@ -140,6 +140,8 @@ class _Forest:
             xp.concatenate([self.edges.names, self.listed.names[: self.num_listed]]),
             xp.concatenate([self.edges.keys, self.listed.keys[: self.num_listed]]),
         )
+        # The forest so far is freed.
+        self.edges = both
         self.num_listed = 0
         self.counters[:] = 0
         work = both.work_list(xp, self.partition.dtype, both.names)
