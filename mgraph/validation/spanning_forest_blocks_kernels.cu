@@ -25,8 +25,9 @@ extern "C" __global__ void __launch_bounds__(1024)
                 }
                 if (first >= count || claimed[first] != name) return;
                 i64 key = weight_sort_key(weights[e]);
-                is_there[first] = 1;
-                keys[first] = bounds[3] ? ~key : key;
+                // Race: of parallel edges, which a graph does not have, all would write one key.
+                store_relaxed(&is_there[first], (u8)1);
+                store_relaxed(&keys[first], bounds[3] ? ~key : key);
               });
 }
 

@@ -27,6 +27,7 @@ def find_extremes(draw: st.DrawFn) -> Case:
         "states": states,
         "before": before,
         "lowest": np.full(num_segments, unreached_of(dtype), dtype),
-        "highest": Unwritten(num_segments, dtype),
+        # The byte of an unreached state is one of unwritten memory.
+        "highest": np.zeros(num_segments, dtype) if dtype.itemsize == 1 else Unwritten(num_segments, dtype),
     }
     return Case(args)
