@@ -37,7 +37,7 @@ OTHERS = ("together", "components", "strong-components", "core-numbers", "pagera
 
 @click.command(help=__doc__)
 @click.argument("spec")
-@click.argument("layout", type=click.Choice(["rows", "compact"]))
+@click.argument("layout", type=click.Choice(["rows", "compact", "host"]))
 @click.argument("algorithms", nargs=-1, type=click.Choice([*SEARCHES, *OTHERS]))
 def main(spec: str, layout: str, algorithms: tuple[str, ...]) -> None:
     cupy.cuda.set_allocator(None)
