@@ -10,7 +10,7 @@ import oracles
 import pytest
 from builds import CaseEdges
 from emulator.backend import EmulatedBackend
-from host_layout import SHARES, resident_share
+from host_layout import ALL_CASES, QUICK_CASES, SHARES, resident_share
 from naive_shard import build_shards, distance_parts, predecessor_parts
 from on_ranks import run_on_ranks
 from tiers import by_tier
@@ -41,7 +41,7 @@ def host_graph(case, cluster, order="auto"):
 @pytest.mark.covering(every=3)
 @pytest.mark.parametrize("case", [case for case in GRAPHS if case is not DEEP], ids=lambda case: case.name)
 def test_results_equal_the_oracles(case, clusters):
-    for num_ranks, share in by_tier(((1, 0.4), (3, 0.0)), [(p, s) for p in (1, 2, 3) for s in SHARES]):
+    for num_ranks, share in by_tier(QUICK_CASES, ALL_CASES):
         for order in ("degree", "natural"):
             with resident_share(share), host_graph(case, clusters[num_ranks], order) as g:
                 for sources in zoo_sources(case) if case.num_vertices else []:

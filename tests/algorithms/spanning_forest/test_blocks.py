@@ -7,8 +7,8 @@ import pytest
 from builds import CaseEdges, build_compact_on, shrink_passes
 from emulator.backend import EmulatedBackend
 from forest_checks import FORESTS, expected
-from host_layout import SHARES, build_host_on, resident_share
-from on_ranks import FEW_RANKS, run_on_ranks
+from host_layout import ALL_CASES, QUICK_CASES, build_host_on, resident_share
+from on_ranks import run_on_ranks
 from tiers import by_tier
 
 import mgraph as mg
@@ -50,15 +50,14 @@ def check(case, shards, order, maximum):
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_forest_equals_the_oracle(case, order):
-    for num_ranks in by_tier(FEW_RANKS, (1, 2, 3, 4)):
+    for num_ranks, share in by_tier(QUICK_CASES, ALL_CASES):
         with pytest.MonkeyPatch.context() as patch:
             shrink_passes(patch)
             compact = build_compact_on(case, num_ranks, order)
         for maximum in (False, True):
             check(case, compact, order, maximum)
-            for share in by_tier((0.4,), SHARES):
-                for steps in check(case, build_host_on(case, num_ranks, share, order), order, maximum):
-                    assert steps[0]["skipped_parts"] == 0
+            for steps in check(case, build_host_on(case, num_ranks, share, order), order, maximum):
+                assert steps[0]["skipped_parts"] == 0
 
 
 def emulated_program(_, comm, case, layout):
