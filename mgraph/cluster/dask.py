@@ -19,6 +19,8 @@ from distributed.protocol import pickle
 from mgraph.backends.progress import Phase
 from mgraph.cluster.base import (
     Cluster,
+    Holds,
+    KeyHold,
     Parts,
     check_num_ranks,
     check_part,
@@ -29,7 +31,6 @@ from mgraph.cluster.base import (
 )
 from mgraph.cluster.client_lease import require_connection, unreachable
 from mgraph.cluster.client_session import ClientSession
-from mgraph.cluster.holds import Holds, KeyHold
 from mgraph.cluster.log import call_scope, log_of, logged_failure
 from mgraph.cluster.scheduler_plugin import GangPlugin
 from mgraph.cluster.watch import Watch

@@ -14,6 +14,7 @@ from mgraph.backends.create import make_backend
 from mgraph.backends.progress import Phase, seen_phase
 from mgraph.cluster.base import (
     Cluster,
+    KeyHold,
     Objects,
     Rank,
     check_deadline,
@@ -22,7 +23,6 @@ from mgraph.cluster.base import (
     check_process,
 )
 from mgraph.cluster.caller_thread import CallerThread, HeldErrors
-from mgraph.cluster.holds import KeyHold
 from mgraph.cluster.local_ranks import LocalRanks
 from mgraph.cluster.rank_threads import RankThreads
 from mgraph.comm.base import DEFAULT_TIMEOUT_S, Communicator

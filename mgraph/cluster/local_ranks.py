@@ -13,8 +13,7 @@ from queue import Empty
 from typing import Any, Protocol
 
 from mgraph.backends.base import Backend
-from mgraph.cluster.base import Objects, Rank
-from mgraph.cluster.holds import Holds, OwnerGone
+from mgraph.cluster.base import Holds, Objects, OwnerGone, Rank
 from mgraph.comm.base import Communicator
 from mgraph.errors import ClusterError
 from mgraph.formatting import counted

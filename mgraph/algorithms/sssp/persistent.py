@@ -113,7 +113,7 @@ class _Search:
         rows = shard.weight_sorted_rows or shard.rows
         width = default_delta(shard, dtype, DELTA_PERSISTENT if has_hubs else DELTA_EVEN)
         parameters = LAUNCH_PARAMETERS.arranged(
-            cutoff=0,
+            cutoff=word_of(unreached_of(dtype), dtype),
             delta=word_of(width, dtype),
             num_sources=0,
             target=0,
@@ -146,8 +146,8 @@ class _Search:
         starts = np.array(sorted(set(sources)), np.int64)
         target, targets = watched_and_listed(until)
         counters = np.concatenate([self._shared, starts, np.array(targets, np.int64)])
-        farthest = unreached_of(self._dtype) if cutoff is None else cutoff
-        counters[LAUNCH_PARAMETERS.index("cutoff")] = word_of(farthest, self._dtype)
+        if cutoff is not None:
+            counters[LAUNCH_PARAMETERS.index("cutoff")] = word_of(cutoff, self._dtype)
         counters[LAUNCH_PARAMETERS.index("num_sources")] = len(starts)
         counters[LAUNCH_PARAMETERS.index("target")] = target
         counters[LAUNCH_PARAMETERS.index("num_targets")] = len(targets)
