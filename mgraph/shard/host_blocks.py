@@ -2,7 +2,7 @@
 
 The blocks are in order of their windows, so that in degree order the first have the edges between hubs: these stay on
 the device. All others are in *host parts*, which sweeps stream through two buffers of the device, each edge once for
-both of its directions. A sweep skips a part over whose edges it can change nothing.
+both of its directions. A sweep skips a part if its edges can change nothing.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class HostPart:
     num_edges: int
 
     def blocks_in(self, memory: Array, shape: BlockShape) -> Blocks:
-        """Return the blocks whose bytes are a copy of this part's."""
+        """Return the blocks in a copy of the bytes of this part."""
         views = [memory[at : at + n * dtype.itemsize].view(dtype) for at, n, dtype in self.arrays]
         tiles, segments, edges, starts, words, *weights = views
         return Blocks(shape, tiles, segments, edges, starts, words, weights[0] if weights else None, self.starts)
