@@ -60,7 +60,8 @@ def table(title: str, lines: list[dict], value: Callable[[dict], str]) -> str:
 
 
 def _value(line: dict, is_rate: bool) -> str:
-    return f"{line['arcs_per_s'] / 1e9 if is_rate else line['median_ms']:.3g}"
+    value = line["arcs_per_s"] / 1e9 if is_rate else line["median_ms"]
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
 def _size(graph: str, lines: list[dict]) -> tuple:

@@ -32,18 +32,23 @@ class CudaStaging(Staging):
             event.record(kernels)
         begun = -1
         size = 0
-        for k, part in enumerate(parts):
-            slot = k % 2
-            self._copies.wait_event(self._read[slot])
-            self.buffers[slot].data.copy_from_host_async(part.ctypes.data, part.nbytes, self._copies)
-            self._copied[slot].record(self._copies)
-            self.link.streamed_bytes += part.nbytes
+        try:
+            for k, part in enumerate(parts):
+                slot = k % 2
+                self._copies.wait_event(self._read[slot])
+                self.buffers[slot].data.copy_from_host_async(part.ctypes.data, part.nbytes, self._copies)
+                self._copied[slot].record(self._copies)
+                self.link.streamed_bytes += part.nbytes
+                if begun >= 0:
+                    yield from self._hand_over(kernels, begun, size)
+                begun = slot
+                size = part.nbytes
             if begun >= 0:
                 yield from self._hand_over(kernels, begun, size)
-            begun = slot
-            size = part.nbytes
-        if begun >= 0:
-            yield from self._hand_over(kernels, begun, size)
+        finally:
+            # The caller may have ended in the middle: what the buffers become later is written after their copies.
+            for event in self._copied:
+                kernels.wait_event(event)
 
     def _hand_over(self, kernels: cupy.cuda.Stream, slot: int, size: int) -> Iterator[cupy.ndarray]:
         kernels.wait_event(self._copied[slot])

@@ -94,6 +94,9 @@ def _compiled_aside(compiled: Any) -> Any:
         types = tuple(map(compiled.typeof_pyval, args))
         try:
             return run_uninterrupted(functools.partial(compiled.compile, types))
+        except RuntimeError:
+            # Where no thread can start, as when the interpreter ends; other errors are raised again.
+            return compiled.compile(types)
         finally:
             compiled._types_active_call.clear()
 

@@ -6,6 +6,7 @@ their gang, never through Dask.
 
 from __future__ import annotations
 
+import _thread
 import os
 import weakref
 from collections.abc import Callable
@@ -35,7 +36,7 @@ from mgraph.cluster.log import call_scope, log_of, logged_failure
 from mgraph.cluster.scheduler_plugin import GangPlugin
 from mgraph.cluster.watch import Watch
 from mgraph.errors import ClusterError, UsageError
-from mgraph.signals import run_in_thread, run_uninterrupted
+from mgraph.signals import run_uninterrupted
 
 
 class DaskCluster(Cluster):
@@ -190,7 +191,10 @@ class _SessionHolds(Holds):
     def __init__(self, session: ClientSession) -> None:
         super().__init__()
         self._session = session
-        run_in_thread(self._run)
+        try:
+            _thread.start_new_thread(self._run, ())
+        except RuntimeError as error:
+            raise ClusterError(f"no thread can start that forgets results ({error}): end other threads") from error
 
     def forget(self, key: str) -> None:
         self._session.forget(key)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import socket
 import zlib
 from dataclasses import dataclass
@@ -27,10 +28,7 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 @dataclass(frozen=True)
 class InUse:
-    """Bytes of a device that what runs on a graph takes: at least, and with all that may run.
-
-    In the layout host beside the blocks.
-    """
+    """Bytes of a device that stay free of blocks: what searches need, and what is wanted for spanning forests too."""
 
     needed: int
     wanted: int
@@ -156,12 +154,11 @@ def host_refusal(plan: HostPlan, backend: Backend, comm: Communicator) -> str | 
             + limit_suffix(backend, comm)
         )
     if on_host > 0:
-        share = math.ceil(stored / max(-negated_host, 1) * comm.size)
-        return (
-            f"the edges that the device cannot hold take {readable_bytes(stored)} of host memory on each rank, and "
-            f"{readable_bytes(-negated_host)} is free: use {max(share, comm.size + 1)} ranks with as much, "
-            "or fewer edges"
-        )
+        taken = f"the edges that the device cannot hold take {readable_bytes(stored)} of host memory on each rank"
+        if negated_host >= 0:
+            return f"{taken}, and none is free: use ranks on further hosts, or fewer edges"
+        share = max(math.ceil(stored / -negated_host * comm.size), comm.size + 1)
+        return f"{taken}, and {readable_bytes(-negated_host)} is free: use {share} ranks with as much, or fewer edges"
     return None
 
 
@@ -180,11 +177,24 @@ def memory_of_host(backend: Backend, comm: Communicator) -> FreeMemory:
     if isinstance(backend, CpuBackend):
         return backend.host_memory()
     assert isinstance(backend, PersistentBackend), "there is no other device"
-    return free_memory(sharers, sharers, backend.own_limit)
+    return free_memory(sharers, ranks_of_process(comm), backend.own_limit)
 
 
 def ranks_of_host(comm: Communicator) -> int:
     """Return how many ranks share this rank's host; every rank calls it."""
-    boot = BOOT_ID.read_text() if BOOT_ID.exists() else ""
-    own = np.array([zlib.crc32(f"{socket.gethostname()} {boot}".encode())], np.int64)
+    return _ranks_with(comm, _host())
+
+
+def ranks_of_process(comm: Communicator) -> int:
+    """Return how many ranks share this rank's process; every rank calls it."""
+    return _ranks_with(comm, f"{_host()} {socket.gethostname()} {os.getpid()}")
+
+
+def _host() -> str:
+    """Return a name of this host, the same in all of its containers."""
+    return BOOT_ID.read_text() if BOOT_ID.exists() else socket.gethostname()
+
+
+def _ranks_with(comm: Communicator, name: str) -> int:
+    own = np.array([zlib.crc32(name.encode())], np.int64)
     return int((comm.allgather(own, np.empty(comm.size, np.int64)) == own[0]).sum())

@@ -93,7 +93,7 @@ class SweptStates:
             yield resident
 
     def _refresh(self, segments: slice) -> None:
-        """Let a part that is streamed read what earlier ones have lowered; a window is copied in no time."""
+        """Let a part that is streamed read what earlier ones have lowered; to copy a window takes microseconds."""
         if self.before is not self.states:
             bits = self.blocks.shape.segment_bits
             own = slice(segments.start << bits, segments.stop << bits)
@@ -122,8 +122,9 @@ class SweptStates:
         def lowers(nears: np.ndarray, fars: np.ndarray) -> np.ndarray:
             """Return in which rows the least changed state of the near segments may lower one of the far ones."""
             least = np.minimum.reduceat(near_of, np.minimum(nears, num).ravel())[::2]
-            # The difference, unlike the sum, is in range: states are not negative.
-            return least < np.maximum.reduceat(far_of, np.minimum(fars, num).ravel())[::2] - self.least
+            farthest = np.maximum.reduceat(far_of, np.minimum(fars, num).ravel())[::2]
+            # A sum of integers may be out of range; a difference of floats is rounded otherwise than the kernels' sums.
+            return least + self.least < farthest if wide is np.float64 else least < farthest - self.least
 
         if not self.both_ways:
             return lowers

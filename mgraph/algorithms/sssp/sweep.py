@@ -8,9 +8,9 @@
         distance = the minimum over the ranks
     until no rank improved a distance
 
-Every rank holds an equal share of the edges, sorted in segments, and all distances. One sweep, one exchange: a rank
-that continued alone would use distances that others have improved. At the end every rank has the distances of all
-vertices.
+Every rank holds an equal share of the edges, sorted in segments, and all distances. One exchange for each sweep; in the
+layout host the blocks on the device are first swept until they settle, a few times at most. At the end every rank has
+the distances of all vertices.
 """
 
 from __future__ import annotations
