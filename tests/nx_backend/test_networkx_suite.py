@@ -49,6 +49,8 @@ def run_suite(folder: pathlib.Path, **more: str) -> tuple[dict[str, int], dict[s
     files = [str(NETWORKX / "algorithms" / name) for name in TESTED]
     # With importlib pytest leaves sys.path, and so the entry points that are found, as they are.
     options = ["-c", "/dev/null", "--rootdir", str(NETWORKX), "--import-mode=importlib", "-pno:cacheprovider", "-q"]
+    # Hundreds of tests fail as expected: to find the lines of their tracebacks in pytest's way took most of the time.
+    options += ["--tb=native"]
     command = ["-m", "pytest", "-pnx_calls", "-pno:xdist", *options, "-k", f"not {MANY} or {few}", *files]
     done = nx_install.run_python({**environment, **more}, *command, folder=folder)
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
