@@ -45,8 +45,9 @@ static void fiber_main() {
 
 static size_t shared_bytes() { return (size_t)(__stop_emu_shared - __start_emu_shared); }
 
-// Not memcpy: a sanitizer would take the guards between the variables for overruns.
+// Under a sanitizer not memcpy, which would take the guards between the variables for overruns.
 __attribute__((no_sanitize("address"))) static void copy(char* to, const char* from, size_t bytes) {
+#ifdef EMU_SANITIZE
   struct Line {
     char bytes[64];
   };
@@ -59,16 +60,25 @@ __attribute__((no_sanitize("address"))) static void copy(char* to, const char* f
     to[i] = from[i];
     __asm__ volatile("" ::: "memory");
   }
+#else
+  memcpy(to, from, bytes);
+#endif
+}
+
+// Put the running block's shared memory in place.
+static void swap_shared() {
+  if (shared_owner == self->block || !shared_bytes()) return;
+  copy(blocks[shared_owner].saved_shared, __start_emu_shared, shared_bytes());
+  copy(__start_emu_shared, here->saved_shared, shared_bytes());
+  shared_owner = self->block;
 }
 
 static void enter(Fiber* f) {
   self = f;
   here = &blocks[f->block];
-  if (shared_owner != f->block && shared_bytes()) {
-    copy(blocks[shared_owner].saved_shared, __start_emu_shared, shared_bytes());
-    copy(__start_emu_shared, here->saved_shared, shared_bytes());
-    shared_owner = f->block;
-  }
+#ifdef EMU_SANITIZE
+  swap_shared();  // no access is seen: see emu_access
+#endif
   last_region = nullptr;
   switch_context(outside, f->context, fiber_main);
 }
@@ -286,10 +296,15 @@ void emu_access(const volatile void* address, unsigned size, unsigned how, void*
   // Every third atomic is a place to stop too, whatever the budget: there threads interact.
   if (--budget <= 0 || (how & EMU_ATOMIC && L.preempt && chance(3) == 0)) {
     refill();
+    bool owned = shared_owner == self->block;
     yield();
+    // A statement that copies into shared memory is announced by two calls: this may be the second.
+    if (owned) swap_shared();
   }
 #ifndef EMU_SANITIZE
   Region* r = find(p);
+  // Only now: most threads that run wait for others, and touch none of it.
+  if (r == &here->shared) swap_shared();
   if (!r) {
     if (p >= __ehdr_start && p < _end) return;  // the module's constants
     out_of_bounds(p, size, how, pc);

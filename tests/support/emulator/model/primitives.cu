@@ -20,12 +20,17 @@ extern "C" __global__ void shuffle(i64 lo, i64 hi, const u32* values, i64* out) 
                    4 * (__activemask() >> lane_index() & 1);
 }
 
-// Each block sums in shared memory of both kinds and counts votes.
+struct Words {
+  u32 words[16];
+};
+
+// Each block sums in shared memory of both kinds, filled by statements of many words, and counts
+// votes.
 extern "C" __global__ void block_sums(i64 lo, i64 hi, const u32* values, i64* out) {
   __shared__ u32 tile[1024];
   u32* rotated = dynamic_shared<u32>();
   i64 i = thread_index();
-  tile[threadIdx.x] = values[i];
+  if (threadIdx.x % 16 == 0) *(Words*)&tile[threadIdx.x] = *(const Words*)&values[i];
   __syncthreads();
   rotated[threadIdx.x] = tile[(threadIdx.x + 1) % blockDim.x];
   int odd = __syncthreads_count(values[i] & 1);
