@@ -59,7 +59,9 @@ def build(text: str, *, sanitize: bool = False) -> pathlib.Path:
         module = folder / "module.o"
         library = folder / "module.so"
         source.write_text(unit)
-        _run(COMPILER, *COMMON, *KERNEL, *instrument, "-c", str(source), "-o", str(module))
+        # The precompiled header is found first; g++ takes it only if made with the same flags.
+        model = "-I", str(_model(sanitize).parent), "-Winvalid-pch"
+        _run(COMPILER, *model, *COMMON, *KERNEL, *instrument, "-c", str(source), "-o", str(module))
         _refuse_variables_for_all_blocks(module)
         # Not linked as -fsanitize=thread: the runtime takes the place of ThreadSanitizer's library.
         _run(COMPILER, "-shared", *(SANITIZERS if sanitize else ()), str(module), str(runtime), "-o", str(library))
@@ -105,6 +107,22 @@ def _runtime(sanitize: bool) -> pathlib.Path:
             flags = ("-O1", "-DEMU_SANITIZE") if sanitize else ("-O2",)
             _run(COMPILER, *COMMON, *flags, "-c", str(HERE / "runtime.cpp"), "-o", str(folder / "runtime.o"))
             os.replace(folder / "runtime.o", path)
+    return path
+
+
+@functools.cache
+def _model(sanitize: bool) -> pathlib.Path:
+    """Return the precompiled header of every module, a third of the time to compile a small one."""
+    path = CACHE / f"{_digest('model', str(sanitize))}.model" / "cuda_model.h.gch"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        instrument = SANITIZERS if sanitize else WATCHED
+        with _scratch() as folder:
+            made = folder / path.name
+            # Not as the main file, in which #pragma once is warned of.
+            (folder / "model.h").write_text('#include "cuda_model.h"\n')
+            _run(COMPILER, *COMMON, *KERNEL, *instrument, "-x", "c++-header", str(folder / "model.h"), "-o", str(made))
+            os.replace(made, path)
     return path
 
 
