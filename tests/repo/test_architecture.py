@@ -17,7 +17,13 @@ import mgraph
 ROOT = pathlib.Path(__file__).parents[2]
 PACKAGE = ROOT / "mgraph"
 # They import CuPy or NCCL at their head, and are imported only where there is a GPU.
-NEEDS_GPU = {"mgraph.backends.copies", "mgraph.backends.cuda", "mgraph.backends.cuda_ipc", "mgraph.comm.nccl"}
+NEEDS_GPU = {
+    "mgraph.backends.copies",
+    "mgraph.backends.cuda",
+    "mgraph.backends.cuda_host_link",
+    "mgraph.backends.cuda_ipc",
+    "mgraph.comm.nccl",
+}
 MODULES = sorted(
     ".".join(("mgraph", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__")
     for path in PACKAGE.rglob("*.py")
