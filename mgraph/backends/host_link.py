@@ -23,9 +23,9 @@ class Staging:
         return sum(buffer.nbytes for buffer in self.buffers)
 
     def stream(self, parts: Iterable[np.ndarray]) -> Iterator[Array]:
-        """Yield each of some arrays of bytes as it is on the device, valid until the next is asked for.
+        """Copy each part into a buffer and yield the buffer, valid until the next iteration.
 
-        Launches that the caller makes meanwhile read it.
+        Kernels that the caller launches before that read it.
         """
         for k, part in enumerate(parts):
             buffer = self.buffers[k % 2][: len(part)]

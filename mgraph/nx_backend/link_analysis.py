@@ -11,7 +11,7 @@ from mgraph.api.hits import hits as find_hubs
 from mgraph.api.pagerank import pagerank as find_scores
 from mgraph.errors import NotConverged, UsageError
 from mgraph.nx_backend.graph import ConvertedGraph
-from mgraph.nx_backend.ranks import refusals
+from mgraph.nx_backend.ranks import LeftToNetworkX, refusals
 
 __all__ = ["hits", "pagerank"]
 
@@ -53,15 +53,12 @@ def pagerank(
 
 
 def _refuse_summed_arcs(G: ConvertedGraph, what: str) -> None:
-    """Refuse self-loops, which a build drops, and parallel edges, of which it keeps one: NetworkX adds up both.
-
-    After a NotImplementedError NetworkX asks the next backend, or runs its own function.
-    """
+    """Leave self-loops, which a build drops, and parallel edges, of which it keeps one: NetworkX adds up both."""
     sources = G.sources()
     if (sources == G.targets).any():
-        raise NotImplementedError(f"self-loops count in {what} of NetworkX, and a build of mgraph drops them")
+        raise LeftToNetworkX(f"self-loops count in {what} of NetworkX, and a build of mgraph drops them")
     if G.is_multigraph() and len(np.unique(sources * len(G) + G.targets)) < len(sources):
-        raise NotImplementedError(f"parallel edges add up in {what} of NetworkX, and a build of mgraph keeps one")
+        raise LeftToNetworkX(f"parallel edges add up in {what} of NetworkX, and a build of mgraph keeps one")
 
 
 def hits(

@@ -31,11 +31,18 @@ def _own_cluster() -> InProcessCluster:
     return cluster
 
 
+class LeftToNetworkX(NotImplementedError):
+    """What mgraph cannot answer as NetworkX does.
+
+    By its protocol NetworkX then asks the next backend, or runs its own function.
+    """
+
+
 @contextlib.contextmanager
 def refusals(*further: type[Exception]) -> Iterator[None]:
-    """Turn a refusal of the data, or a further error, into that after which NetworkX asks the next backend."""
+    """Leave the call to NetworkX if the data are refused, or after a further error."""
     errors: tuple[type[Exception], ...] = (InputError, *further)
     try:
         yield
     except errors as error:
-        raise NotImplementedError(str(error)) from error
+        raise LeftToNetworkX(str(error)) from error

@@ -17,7 +17,7 @@ import numpy as np
 from mgraph.api.from_memory import from_edges
 from mgraph.api.spanning_forest import minimum_spanning_forest
 from mgraph.nx_backend.graph import ConvertedGraph
-from mgraph.nx_backend.ranks import find_cluster
+from mgraph.nx_backend.ranks import LeftToNetworkX, find_cluster
 from mgraph.nx_backend.weights import as_column, as_python
 
 __all__ = [
@@ -90,7 +90,7 @@ def _values(G: ConvertedGraph, weight: Any) -> Any:
     wrong = set() if isinstance(values, np.ndarray) else {type(value) for value in values} - {int, float}
     if wrong:
         names = ", ".join(sorted(kind.__name__ for kind in wrong))
-        raise NotImplementedError(f"weights {weight!r} are of type {names}, which mgraph does not compare")
+        raise LeftToNetworkX(f"weights {weight!r} are of type {names}, which mgraph does not compare")
     return values
 
 

@@ -23,12 +23,9 @@ def steiner_tree(
     if G.is_directed():
         raise nx.NetworkXNotImplemented("not implemented for directed type")
     terminals = [G.index[node] for node in terminal_nodes]
-    with refusals():
+    with refusals(UsageError):
         built = G.built(weight, cluster=cluster)
-        try:
-            found = find_tree(built, terminals, weighted=G.weights(weight) is not None)
-        except UsageError as error:
-            raise NotImplementedError(str(error)) from error
+        found = find_tree(built, terminals, weighted=G.weights(weight) is not None)
     with found:
         sources, targets = (column.to_numpy() for column in (found.sources, found.targets))
     n = len(G)

@@ -1,13 +1,12 @@
-"""Read edge attributes as numbers, and refuse those that NetworkX and the searches would add differently.
-
-A refusal is a NotImplementedError: by NetworkX's protocol it then asks the next backend, or computes the result itself.
-"""
+"""Read edge attributes as numbers, and refuse those that NetworkX and the searches would add differently."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+
+from mgraph.nx_backend.ranks import LeftToNetworkX
 
 
 def as_column(values: list[Any]) -> Any:
@@ -33,15 +32,15 @@ def checked_weights(values: Any, attribute: Any, num_nodes: int) -> np.ndarray |
         if not values:
             return None
         names = ", ".join(sorted(kind.__name__ for kind in set(map(type, values))))
-        raise NotImplementedError(f"{refused}its values are of type {names}, not all 64-bit integers or all floats")
+        raise LeftToNetworkX(f"{refused}its values are of type {names}, not all 64-bit integers or all floats")
     least = values.min()
     greatest = values.max()
     if not least >= 0:
-        raise NotImplementedError(f"{refused}shortest paths need weights that are not negative, and one is {least}")
+        raise LeftToNetworkX(f"{refused}shortest paths need weights that are not negative, and one is {least}")
     if values.dtype.kind == "f" and greatest > np.finfo(values.dtype).max / num_nodes:
-        raise NotImplementedError(f"{refused}a sum of {num_nodes} weights up to {greatest} is not finite")
+        raise LeftToNetworkX(f"{refused}a sum of {num_nodes} weights up to {greatest} is not finite")
     if values.dtype.kind == "i" and int(greatest) * num_nodes >= np.iinfo(np.int64).max:
-        raise NotImplementedError(f"{refused}a sum of {num_nodes} weights up to {greatest} is beyond 64 bits")
+        raise LeftToNetworkX(f"{refused}a sum of {num_nodes} weights up to {greatest} is beyond 64 bits")
     if values.dtype.kind == "i" and least == greatest == 1:
         return None
     return values

@@ -14,7 +14,7 @@ import numpy as np
 
 from mgraph.backends.base import Backend
 from mgraph.backends.host_link import Staging
-from mgraph.shard.shard import Blocks, BlockShape, EdgeBlocks, Reach
+from mgraph.shard.shard import Blocks, BlockShape, EdgeBlocks
 from mgraph.types import Array
 
 # Bytes of a host part: about a millisecond on the link, a hundred times what it takes to launch its sweep.
@@ -88,8 +88,9 @@ class HostBlocks(EdgeBlocks):
     def counts(self) -> dict[str, int]:
         return dict(self._counts)
 
-    def in_reach(self, reach: Reach) -> np.ndarray:
-        return reach(self._starts, self._ends)
+    @property
+    def part_ranges(self) -> tuple[np.ndarray, np.ndarray]:
+        return self._starts, self._ends
 
     def on_device(self, chosen: np.ndarray | None = None) -> Iterator[Blocks]:
         parts = self.parts if chosen is None else [self.parts[k] for k in np.flatnonzero(chosen)]

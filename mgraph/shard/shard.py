@@ -77,13 +77,14 @@ class EdgeBlocks(ABC):
         """The bytes of host memory, in addition to the device's."""
         return 0
 
-    def in_reach(self, reach: Reach) -> np.ndarray:
-        """Return which parts in host memory are in reach."""
-        return np.empty(0, bool)
+    @property
+    def part_ranges(self) -> tuple[np.ndarray, np.ndarray]:
+        """The segments in which the edges of each part in host memory start and end: rows of a first one and an end."""
+        return np.empty((0, 2), np.int64), np.empty((0, 2), np.int64)
 
     @abstractmethod
     def on_device(self, chosen: np.ndarray | None = None) -> Iterator[Blocks]:
-        """Yield all edges as blocks on the device, each valid until the next is asked for.
+        """Yield all edges as blocks on the device, each valid until the next iteration.
 
         Of the parts in host memory only those that are chosen, by a mask.
         """
@@ -92,10 +93,6 @@ class EdgeBlocks(ABC):
     @abstractmethod
     def counts(self) -> dict[str, int]:
         """What the last iteration of `on_device` read: edges, and of those in host memory bytes and parts."""
-
-
-# Whether a sweep may change anything over edges from a range of segments to another, for rows of first and end of both.
-Reach = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 @dataclass

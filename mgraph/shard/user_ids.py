@@ -262,6 +262,16 @@ class NamedEdges:
     def __len__(self) -> int:
         return len(self.names)
 
+    @property
+    def lower(self) -> Array:
+        """The lower position of each."""
+        return self.names >> 32
+
+    @property
+    def higher(self) -> Array:
+        """The higher position of each."""
+        return self.names & (2**32 - 1)
+
 
 def edges_of_users(shard: Shard, comm: Communicator, found: Array | NamedEdges) -> tuple[int, dict[str, Array]]:
     """Return edges in user ids, and the number of edges that lower ranks return.
@@ -302,8 +312,8 @@ def _columns_of_arcs(shard: Shard, comm: Communicator, arcs: Array) -> list[Arra
 def _columns_of_names(shard: Shard, comm: Communicator, edges: NamedEdges) -> list[Array]:
     """Return the lower and higher user id, and the weight, of edges by their names."""
     xp = shard.backend.xp
-    near = edges.names >> 32
-    far = edges.names & (2**32 - 1)
+    near = edges.lower
+    far = edges.higher
     if shard.user_of_local is not None:
         users = users_of_states(shard, comm)
         near, far = (users[shard.partition.state(ends)].astype(np.int64) for ends in (near, far))

@@ -15,19 +15,12 @@ extern "C" __global__ void __launch_bounds__(1024)
                 vertex_t u = position_of((vertex_t)from, stride, multiplier);
                 vertex_t v = position_of((vertex_t)to, stride, multiplier);
                 i64 name = u < v ? (i64)u << 32 | (i64)v : (i64)v << 32 | (i64)u;
-                i64 first = 0, last = count;
-                while (first < last) {
-                  i64 middle = (first + last) >> 1;
-                  if (claimed[middle] < name)
-                    first = middle + 1;
-                  else
-                    last = middle;
-                }
-                if (first >= count || claimed[first] != name) return;
+                i64 place = row_of_arc(claimed, count, name);
+                if (!count || claimed[place] != name) return;
                 i64 key = weight_sort_key(weights[e]);
                 // Race: of parallel edges, which a graph does not have, all would write one key.
-                store_relaxed(&is_there[first], (u8)1);
-                store_relaxed(&keys[first], bounds[3] ? ~key : key);
+                store_relaxed(&is_there[place], (u8)1);
+                store_relaxed(&keys[place], bounds[3] ? ~key : key);
               });
 }
 

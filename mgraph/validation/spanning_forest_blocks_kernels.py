@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from mgraph.backends.kernel import kernel
-from mgraph.backends.numba_helpers import position_of, weight_sort_key
+from mgraph.backends.numba_helpers import position_of, row_of_arc, weight_sort_key
 
 
 @kernel(lanes=1024, block=1024, weight_t="weights", vertex_t="positions")
@@ -33,17 +33,10 @@ def find_claimed_edges(
                 u = position_of(np.int64(start + (word >> segment_bits)), bounds[1], bounds[2])
                 v = position_of(np.int64(segment + (word & mask)), bounds[1], bounds[2])
                 name = min(u, v) << 32 | max(u, v)
-                first = 0
-                last = bounds[4]
-                while first < last:
-                    middle = (first + last) >> 1
-                    if claimed[middle] < name:
-                        first = middle + 1
-                    else:
-                        last = middle
-                if first < bounds[4] and claimed[first] == name:
-                    is_there[first] = 1
-                    keys[first] = ~weight_sort_key(weights[e]) if bounds[3] else weight_sort_key(weights[e])
+                place = row_of_arc(claimed, bounds[4], name)
+                if bounds[4] and claimed[place] == name:
+                    is_there[place] = 1
+                    keys[place] = ~weight_sort_key(weights[e]) if bounds[3] else weight_sort_key(weights[e])
 
 
 @kernel(lanes=1024, block=1024, weight_t="weights", id_t="above")

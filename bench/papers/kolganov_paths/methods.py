@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,27 +60,35 @@ def shortest_paths(backend: Backend, kernel: Kernel, edges: EdgeList, num_vertic
 
 def levels(backend: Backend, kernel: Kernel, edges: EdgeList, num_vertices: int, source: int) -> Array:
     """Advance over all edges, level after level, until none is reached; levels are bytes."""
-    found = backend.xp.full(num_vertices, UNREACHED_LEVEL, np.uint8)
-    found[source] = 0
-    modified = backend.xp.zeros(1, np.int64)
-    for level in range(UNREACHED_LEVEL):
-        if int(modified[0]) < level:
-            return found
+
+    def advance(level: int, found: Array, modified: Array) -> None:
         kernel[backend](0, len(edges), edges.starts, edges.ends, level, found, modified)
-    raise ValueError(f"more than {UNREACHED_LEVEL - 1} levels do not fit a byte")
+
+    return _level_after_level(backend, num_vertices, source, advance)
 
 
 def levels_by_vertices(backend: Backend, kernel: Kernel, edges: EdgeList, rows: Rows, source: int) -> Array:
     """Advance over all edges on wide levels, and over the arcs of its vertices on narrow ones."""
     num_vertices = len(rows.indptr) - 1
+
+    def advance(level: int, found: Array, modified: Array) -> None:
+        if int((found == level).sum()) * NARROW < num_vertices:
+            advance_vertices[backend](0, num_vertices, rows.indptr, rows.targets, level, found, modified)
+        else:
+            kernel[backend](0, len(edges), edges.starts, edges.ends, level, found, modified)
+
+    return _level_after_level(backend, num_vertices, source, advance)
+
+
+def _level_after_level(
+    backend: Backend, num_vertices: int, source: int, advance: Callable[[int, Array, Array], None]
+) -> Array:
+    """Call `advance` for every level until it reaches no vertex."""
     found = backend.xp.full(num_vertices, UNREACHED_LEVEL, np.uint8)
     found[source] = 0
     modified = backend.xp.zeros(1, np.int64)
     for level in range(UNREACHED_LEVEL):
         if int(modified[0]) < level:
             return found
-        if int((found == level).sum()) * NARROW < num_vertices:
-            advance_vertices[backend](0, num_vertices, rows.indptr, rows.targets, level, found, modified)
-        else:
-            kernel[backend](0, len(edges), edges.starts, edges.ends, level, found, modified)
+        advance(level, found, modified)
     raise ValueError(f"more than {UNREACHED_LEVEL - 1} levels do not fit a byte")

@@ -80,7 +80,7 @@ VARIANT = Variant(
         f"for closeness and harmonic centrality by hops, {MAX_ROOTS} roots in one search, on graphs of more than "
         f"{DEEP_DEGREE} arcs a vertex (on others bfs from each root)"
     ),
-    applies=lambda conditions: conditions.layout == "rows" and conditions.arcs_per_vertex > DEEP_DEGREE,
+    applies=lambda conditions: conditions.has_rows and conditions.arcs_per_vertex > DEEP_DEGREE,
     needs=(IN_ROWS,),
     bytes=search_bytes,
     loop=count_levels,

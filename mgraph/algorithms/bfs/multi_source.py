@@ -234,7 +234,7 @@ def _bytes(sizes: GraphSizes) -> int:
 VARIANT = Variant(
     "bfs.multi_source",
     when=f"for bfs_together, {MAX_ROOTS} roots in one search, on any ranks",
-    applies=lambda conditions: conditions.layout == "rows",
+    applies=lambda conditions: conditions.has_rows,
     needs=(IN_ROWS,),
     bytes=_bytes,
     loop=bfs_together,

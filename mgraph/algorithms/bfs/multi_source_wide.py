@@ -159,7 +159,7 @@ def wide_bytes(sizes: GraphSizes) -> int:
 
 def is_one_gpu(conditions: Conditions) -> bool:
     """Return whether a graph's rows are on one GPU."""
-    return conditions.layout == "rows" and conditions.has_persistent_kernels and conditions.num_ranks == 1
+    return conditions.has_rows and conditions.has_persistent_kernels and conditions.num_ranks == 1
 
 
 VARIANT = Variant(

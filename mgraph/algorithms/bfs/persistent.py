@@ -238,7 +238,7 @@ VARIANT = Variant(
     "bfs.persistent",
     when=f"on one GPU, fewer than 2^{kernel.MAX_ROWS.bit_length() - 1} vertices with arcs, in one launch",
     applies=lambda conditions: (
-        conditions.layout == "rows"
+        conditions.has_rows
         and conditions.has_persistent_kernels
         and conditions.num_ranks == 1
         and conditions.stride < kernel.MAX_ROWS

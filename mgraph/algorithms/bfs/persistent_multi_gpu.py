@@ -155,7 +155,7 @@ VARIANT = Variant(
         f"2^{one_gpu.MAX_ROWS.bit_length() - 1} vertices with arcs each, in one launch a GPU"
     ),
     applies=lambda conditions: (
-        conditions.layout == "rows"
+        conditions.has_rows
         and conditions.has_persistent_kernels
         and conditions.has_peer_memory
         and conditions.stride < one_gpu.MAX_ROWS

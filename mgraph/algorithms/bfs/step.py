@@ -219,7 +219,7 @@ def _bytes(sizes: GraphSizes) -> int:
 VARIANT = Variant(
     "bfs.step",
     when="on any ranks, the host starting each level",
-    applies=lambda conditions: conditions.layout == "rows",
+    applies=lambda conditions: conditions.has_rows,
     needs=(IN_ROWS,),
     bytes=_bytes,
     loop=bfs,

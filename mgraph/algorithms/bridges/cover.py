@@ -63,7 +63,7 @@ def _bytes(sizes: GraphSizes) -> int:
 VARIANT = Variant(
     "bridges.cover",
     when="after a breadth-first search from every component, on any ranks",
-    applies=lambda conditions: conditions.layout == "rows",
+    applies=lambda conditions: conditions.has_rows,
     bytes=_bytes,
     loop=find_bridges,
 )

@@ -86,5 +86,5 @@ def give_up(shard: Shard, algorithm: str) -> None:
 
 def searches_on_host(algorithm: str, conditions: Conditions) -> bool:
     """Return whether an algorithm runs on the host beside one GPU: when asked for, or known to be faster."""
-    beside_one_gpu = conditions.layout == "rows" and conditions.has_persistent_kernels and conditions.num_ranks == 1
+    beside_one_gpu = conditions.has_rows and conditions.has_persistent_kernels and conditions.num_ranks == 1
     return beside_one_gpu and (conditions.method == "host" or algorithm in conditions.faster_on_host)

@@ -1,7 +1,7 @@
-"""States that sweeps over edge blocks lower, and the parts of these in host memory over which one may still be lowered.
+"""The states that sweeps over edge blocks lower, and which parts in host memory a sweep skips.
 
 A sweep skips a part if no state at one end of its edges has changed since the sweep before, or none so low that it
-could lower a state at the other end. What it would find, an earlier sweep has found.
+could lower a state at the other end: earlier sweeps have applied these edges already.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 from mgraph.algorithms.common.swept_states_kernels import find_extremes
 from mgraph.backends.base import Backend
-from mgraph.shard.shard import Blocks, EdgeBlocks, Reach
+from mgraph.shard.shard import Blocks, EdgeBlocks
 from mgraph.types import Array, unreached_of
 
 # Sweeps over the blocks on the device before parts are streamed, at most: each takes a small part of that time.
@@ -27,7 +27,7 @@ class SweptStates:
     states
         Padded to whole segments; the loop writes them.
     before
-        What sweeps read at the starts of edges: a copy, or the states themselves.
+        A read-only snapshot of the states, which sweeps read at the starts of edges; on a CPU the states themselves.
     least
         What an edge adds to a state, at least.
     counters
@@ -64,7 +64,7 @@ class SweptStates:
 
         All of them where at least this share of the parts in host memory is in reach.
         """
-        chosen = self.blocks.in_reach(self._reach()) if self.blocks.host_bytes else np.empty(0, bool)
+        chosen = self._parts_in_reach() if self.blocks.host_bytes else np.empty(0, bool)
         self.is_whole = bool(chosen.sum() >= whole_from * len(chosen))
         settles = len(chosen) > 0 and self.counters is not None
         self.before = self.backend.snapshot(self.states, self.before)
@@ -99,8 +99,8 @@ class SweptStates:
             own = slice(segments.start << bits, segments.stop << bits)
             self.before[own] = self.states[own]  # type: ignore[index]
 
-    def _reach(self) -> Reach:
-        """Return over which edges the sweep that begins may lower a state."""
+    def _parts_in_reach(self) -> np.ndarray:
+        """Return in which parts this sweep may lower a state; the next one compares with the states as they are now."""
         states = self.states
         top = unreached_of(states.dtype)
         if self._compared is None:
@@ -126,6 +126,5 @@ class SweptStates:
             # A sum of integers may be out of range; a difference of floats is rounded otherwise than the kernels' sums.
             return least + self.least < farthest if wide is np.float64 else least < farthest - self.least
 
-        if not self.both_ways:
-            return lowers
-        return lambda starts, ends: lowers(starts, ends) | lowers(ends, starts)
+        starts, ends = self.blocks.part_ranges
+        return lowers(starts, ends) | lowers(ends, starts) if self.both_ways else lowers(starts, ends)

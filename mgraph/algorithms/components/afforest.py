@@ -309,7 +309,7 @@ AROUND_GIANT = Variant(
 VARIANT = Variant(
     "components.afforest",
     when="on rows, on any ranks",
-    applies=lambda conditions: conditions.layout == "rows",
+    applies=lambda conditions: conditions.has_rows,
     bytes=_bytes,
     loop=_find,
     keeps_checkpoints=True,

@@ -126,7 +126,7 @@ def _bytes(sizes: GraphSizes) -> int:
 VARIANT = Variant(
     "core_numbers.peeling",
     when="on any ranks, the host starting each round of a level",
-    applies=lambda conditions: conditions.layout == "rows",
+    applies=lambda conditions: conditions.has_rows,
     needs=(IN_ROWS,),
     bytes=_bytes,
     loop=find_core_numbers,

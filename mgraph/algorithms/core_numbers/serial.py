@@ -111,9 +111,7 @@ def _bytes(sizes: GraphSizes) -> int:
 VARIANT = Variant(
     "core_numbers.serial",
     when=f"on one CPU rank of at most {MAX_THREADS} threads",
-    applies=lambda conditions: (
-        conditions.layout == "rows" and conditions.is_one_cpu and conditions.threads <= MAX_THREADS
-    ),
+    applies=lambda conditions: conditions.is_one_cpu and conditions.threads <= MAX_THREADS,
     needs=(IN_ROWS,),
     bytes=_bytes,
     loop=find_core_numbers,

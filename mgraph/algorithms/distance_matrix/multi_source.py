@@ -61,7 +61,7 @@ WIDE = Variant(
 VARIANT = Variant(
     "distance_matrix.multi_source",
     when=f"by hops, {MAX_ROOTS} sources in one search, on all others",
-    applies=lambda conditions: conditions.layout == "rows" and conditions.by_hops,
+    applies=lambda conditions: conditions.has_rows and conditions.by_hops,
     needs=(IN_ROWS,),
     bytes=lambda sizes: BFS.bytes(sizes) + _row_bytes(sizes),
     loop=partial(search_together, bfs_together),

@@ -46,7 +46,7 @@ def _bytes(sizes: GraphSizes) -> int:
 VARIANT = Variant(
     "distance_matrix.one_by_one",
     when="one sssp after another, on all others",
-    applies=lambda conditions: conditions.layout == "rows",
+    applies=lambda conditions: conditions.has_rows,
     bytes=_bytes,
     loop=search_one_by_one,
 )

@@ -83,7 +83,7 @@ VARIANT = Variant(
     "distance_matrix.per_block",
     when=f"on one GPU, a block of threads for each source, on graphs of at most {DEEP_DEGREE} arcs a vertex",
     applies=lambda conditions: (
-        conditions.layout == "rows"
+        conditions.has_rows
         and conditions.has_persistent_kernels
         and conditions.num_ranks == 1
         and conditions.arcs_per_vertex <= DEEP_DEGREE

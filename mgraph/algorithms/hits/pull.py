@@ -39,7 +39,7 @@ def hubs_by_pull(shard: Shard, comm: Communicator, trace: Trace, spec: HitsSpec)
 VARIANT = Variant(
     "hits.pull",
     when="on rows, on any ranks",
-    applies=lambda conditions: conditions.layout == "rows",
+    applies=lambda conditions: conditions.has_rows,
     needs=(IN_ROWS,),
     bytes=iteration_bytes,
     loop=hubs_by_pull,

@@ -49,7 +49,7 @@ def _totals(shard: Shard, comm: Communicator) -> Array:
 VARIANT = Variant(
     "pagerank.pull",
     when="on rows, on any ranks",
-    applies=lambda conditions: conditions.layout == "rows",
+    applies=lambda conditions: conditions.has_rows,
     needs=(IN_ROWS,),
     bytes=iteration_bytes,
     loop=score_by_pull,

@@ -248,7 +248,7 @@ def find_roots(shard: Shard, comm: Communicator, predecessors: Array) -> Array:
 VARIANT = Variant(
     "predecessors.rows",
     when="on rows, after a search that finds distances only",
-    applies=lambda conditions: conditions.layout == "rows",
+    applies=lambda conditions: conditions.has_rows,
     needs=(IN_ROWS,),
     # Counted with the search: the memory pool keeps what that has freed.
     bytes=lambda sizes: 0,

@@ -2,8 +2,8 @@
 
     forest = no edges
     for the blocks that this rank holds, some after the others:
-        list their edges, but for those that close a cycle with lighter edges of the forest: of two ends in one tree of
-        the forest's lighter half, an edge that comes after that half does
+        list their edges, but for those that close a cycle with lighter edges of the forest: those heavier than its
+        lighter half, between ends that this half connects
         when the list is full, or at the end: forest = that of its edges and those of the list, by Boruvka's rounds
     over all ranks:
         their forests join trees in rounds, the lightest edge of each tree being that of all ranks
@@ -15,7 +15,6 @@ edges. An edge has its positions for a name, which is the same on all ranks.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -60,27 +59,12 @@ def msf_over_blocks(shard: Shard, comm: Communicator, trace: Trace, maximum: boo
     return NamedEdges(edges.names, ~edges.keys if maximum else edges.keys)
 
 
-@dataclass
-class _Edges:
-    """Edges by their names, with the keys that order them."""
-
-    names: Array
-    keys: Array
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-    def work_list(self, xp: Any, dtype: np.dtype, edges: Array) -> WorkList:
-        """Return the edges as a list under other names."""
-        return WorkList(_ends_of(xp, self.names, dtype).ravel(), self.keys, edges)
-
-
-def _ends_of(xp: Any, names: Array, dtype: np.dtype) -> Array:
-    """Return the lower and the higher position of each edge."""
-    ends = xp.empty((len(names), 2), dtype)
-    ends[:, 0] = names >> 32
-    ends[:, 1] = names & (2**32 - 1)
-    return ends
+def _work_list(xp: Any, of: NamedEdges, dtype: np.dtype, edges: Array) -> WorkList:
+    """Return edges as a list under other names."""
+    ends = xp.empty((len(of), 2), dtype)
+    ends[:, 0] = of.lower
+    ends[:, 1] = of.higher
+    return WorkList(ends.ravel(), of.keys, edges)
 
 
 class _Forest:
@@ -99,9 +83,9 @@ class _Forest:
         self.backend = backend
         self.partition = partition
         self.maximum = maximum
-        self.edges = _Edges(xp.empty(0, np.int64), xp.empty(0, np.int64))
+        self.edges = NamedEdges(xp.empty(0, np.int64), xp.empty(0, np.int64))
         self.capacity = min(num_edges, LISTED + partition.num_positions // LIST_SHARE)
-        self.listed = _Edges(xp.empty(self.capacity, np.int64), xp.empty(self.capacity, np.int64))
+        self.listed = NamedEdges(xp.empty(self.capacity, np.int64), xp.empty(self.capacity, np.int64))
         self.num_listed = 0
         self.counters = xp.zeros(1, np.int64)
         self.labels = xp.arange(partition.num_positions, dtype=partition.dtype)
@@ -136,7 +120,7 @@ class _Forest:
         if not self.num_listed:
             return
         xp = self.backend.xp
-        both = _Edges(
+        both = NamedEdges(
             xp.concatenate([self.edges.names, self.listed.names[: self.num_listed]]),
             xp.concatenate([self.edges.keys, self.listed.keys[: self.num_listed]]),
         )
@@ -144,12 +128,12 @@ class _Forest:
         self.edges = both
         self.num_listed = 0
         self.counters[:] = 0
-        work = both.work_list(xp, self.partition.dtype, both.names)
+        work = _work_list(xp, both, self.partition.dtype, both.names)
         taken = xp.sort(boruvka(self.backend, work, self.partition.num_positions)[0])
         # Every edge is there once: it is in the forest if its name is.
         places = xp.minimum(xp.searchsorted(taken, both.names), max(len(taken) - 1, 0))
         is_taken = taken[places] == both.names
-        self.edges = _Edges(both.names[is_taken], both.keys[is_taken])
+        self.edges = NamedEdges(both.names[is_taken], both.keys[is_taken])
         self._bound_lighter_half()
 
     def _bound_lighter_half(self) -> None:
@@ -162,19 +146,20 @@ class _Forest:
         self.bound = (int(keys[middle]), int(names[middle]))
         key, name = self.bound
         is_light = (edges.keys < key) | ((edges.keys == key) & (edges.names <= name))
-        ends = _ends_of(xp, edges.names[is_light], self.partition.dtype)
+        light = NamedEdges(edges.names[is_light], edges.keys[is_light])
+        lower, higher = (ends.astype(self.partition.dtype) for ends in (light.lower, light.higher))
         self.labels = xp.arange(self.partition.num_positions, dtype=self.partition.dtype)
-        link_roots[self.backend](0, len(ends), ends[:, 1].copy(), ends[:, 0].copy(), self.labels)
+        link_roots[self.backend](0, len(light), higher, lower, self.labels)
         compress[self.backend](0, len(self.labels), 0, 1, self.labels)
 
 
-def _merge(shard: Shard, comm: Communicator, trace: Trace, edges: _Edges) -> _Edges:
+def _merge(shard: Shard, comm: Communicator, trace: Trace, edges: NamedEdges) -> NamedEdges:
     """Return those of the edges that are in the forest of all ranks' edges."""
     xp = shard.backend.xp
     order = xp.argsort(edges.names)
-    edges = _Edges(edges.names[order], edges.keys[order])
+    edges = NamedEdges(edges.names[order], edges.keys[order])
     columns = [edges.keys, edges.names]
-    work = edges.work_list(xp, shard.partition.dtype, xp.arange(len(edges)))
+    work = _work_list(xp, edges, shard.partition.dtype, xp.arange(len(edges)))
 
     def agree(best: Array, above: Array) -> tuple[Array, Array]:
         return agree_on_best(shard.backend, comm, columns, best, best != TOP, above)
@@ -187,7 +172,7 @@ def _merge(shard: Shard, comm: Communicator, trace: Trace, edges: _Edges) -> _Ed
 
     taken = boruvka(shard.backend, work, shard.partition.num_positions, agree, more, note)[0]
     own = taken[taken != TOP]
-    return _Edges(edges.names[own], edges.keys[own])
+    return NamedEdges(edges.names[own], edges.keys[own])
 
 
 def _bytes(sizes: GraphSizes) -> int:

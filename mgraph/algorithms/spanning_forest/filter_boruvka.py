@@ -239,7 +239,7 @@ def forest_bytes(sizes: GraphSizes) -> int:
 PERSISTENT = Variant(
     "spanning_forest.persistent",
     when="on rows, on GPUs, all rounds of a GPU by itself in one launch",
-    applies=lambda conditions: conditions.layout == "rows" and conditions.has_persistent_kernels,
+    applies=lambda conditions: conditions.has_rows and conditions.has_persistent_kernels,
     bytes=forest_bytes,
     loop=partial(msf, is_persistent=True),
     keeps_checkpoints=True,
@@ -247,7 +247,7 @@ PERSISTENT = Variant(
 VARIANT = Variant(
     "spanning_forest.boruvka",
     when="on rows, on any ranks, a launch for each step",
-    applies=lambda conditions: conditions.layout == "rows",
+    applies=lambda conditions: conditions.has_rows,
     bytes=forest_bytes,
     loop=msf,
     keeps_checkpoints=True,

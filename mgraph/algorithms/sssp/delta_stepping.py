@@ -233,7 +233,7 @@ class BucketSearch:
 VARIANT = Variant(
     "sssp.delta_stepping",
     when="on one rank, if many arcs are heavier than a bucket is wide, the host starting each step",
-    applies=lambda conditions: conditions.layout == "rows" and conditions.num_ranks == 1 and conditions.has_heavy_arcs,
+    applies=lambda conditions: conditions.has_rows and conditions.num_ranks == 1 and conditions.has_heavy_arcs,
     needs=(WEIGHT_SORTED_ROWS,),
     bytes=step_bytes,
     loop=sssp_delta_stepping,

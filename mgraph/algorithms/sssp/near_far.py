@@ -290,7 +290,7 @@ def step_bytes(sizes: GraphSizes) -> int:
 VARIANT = Variant(
     "sssp.near_far",
     when="on any ranks, the host starting each round",
-    applies=lambda conditions: conditions.layout == "rows",
+    applies=lambda conditions: conditions.has_rows,
     bytes=step_bytes,
     loop=sssp,
     takes_until=True,

@@ -193,9 +193,7 @@ def _bytes(sizes: GraphSizes) -> int:
 VARIANT = Variant(
     "sssp.persistent",
     when="on one GPU, in one launch",
-    applies=lambda conditions: (
-        conditions.layout == "rows" and conditions.has_persistent_kernels and conditions.num_ranks == 1
-    ),
+    applies=lambda conditions: conditions.has_rows and conditions.has_persistent_kernels and conditions.num_ranks == 1,
     needs=(DEVICE_RATES,),
     wants=(WEIGHT_SORTED_ROWS,),
     bytes=_bytes,

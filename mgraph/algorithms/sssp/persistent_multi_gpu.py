@@ -181,7 +181,7 @@ VARIANT = Variant(
         f"2^{kernel.MAX_ROWS.bit_length() - 1} vertices with arcs each, in one launch a GPU"
     ),
     applies=lambda conditions: (
-        conditions.layout == "rows"
+        conditions.has_rows
         and conditions.has_persistent_kernels
         and conditions.has_peer_memory
         and conditions.stride < kernel.MAX_ROWS

@@ -190,7 +190,7 @@ def _bytes(sizes: GraphSizes) -> int:
 VARIANT = Variant(
     "steiner_tree.terminal_tree",
     when="after a search from all terminals at once, on any ranks",
-    applies=lambda conditions: conditions.layout == "rows",
+    applies=lambda conditions: conditions.has_rows,
     bytes=_bytes,
     loop=connect_terminals,
 )

@@ -244,7 +244,7 @@ def _bytes(sizes: GraphSizes) -> int:
 VARIANT = Variant(
     "strong_components.coloring",
     when="on any ranks, the host starting each round",
-    applies=lambda conditions: conditions.layout == "rows",
+    applies=lambda conditions: conditions.has_rows,
     needs=(IN_ROWS,),
     bytes=_bytes,
     loop=find_strong_components,
