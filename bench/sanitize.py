@@ -41,6 +41,7 @@ LONGEST_S = 300
 # of the hubs' distances are harmless.
 ARGUED = {
     ("racecheck", "sweep_levels"): "mgraph/algorithms/bfs/sweep_kernels.py",
+    ("racecheck", "sweep_levels_and_parents"): "mgraph/algorithms/bfs/sweep_kernels.py",
     ("racecheck", "find_distances"): "mgraph/algorithms/sssp/persistent_kernels.cuh",
     ("racecheck", "find_distances_by_weight"): "mgraph/algorithms/sssp/persistent_kernels.cuh",
 }

@@ -63,6 +63,7 @@ def sweep_levels_and_parents(
 ):  # fmt: skip
     """Do as sweep_levels; the parent of a state of level + 1 falls to the smallest position from which an edge leads.
 
+    Stores to levels race as there. Whichever value a read returns, the old or level + 1, the edge offers its parent.
     `shape` is: segment bits, whether edges go both ways, level, stride and multiplier of states. A sweep of a level
     reads every edge between it and the next, of which no state has been in an earlier sweep: so parents are complete.
     """
