@@ -27,7 +27,7 @@ BEGAN = time.monotonic()
 
 def pytest_addoption(parser):
     parser.addoption("--tier", choices=tiers.TIERS, default=tiers.QUICK, help="which tests: quick, those of CI, or all")
-    parser.addoption("--beyond", choices=tiers.TIERS[:2], help="without the tests that this tier runs in full")
+    parser.addoption("--beyond", choices=tiers.TIERS[:2], help="without what this tier has done")
     parser.addoption("--run-log", metavar="FILE", help="append a line of JSON that says what the run did")
     parser.addoption(
         "--require", action="append", default=[], choices=[*LACKS],
@@ -57,8 +57,9 @@ def pytest_cmdline_main(config):
 
 def pytest_configure(config):
     tiers.chosen = config.option.tier
+    tiers.beyond = config.option.beyond
     if config.option.faults is None:
-        config.option.faults = tiers.FAULTS[tiers.chosen]
+        config.option.faults = tiers.faults()
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # As under nohup or behind `&`: tests interrupt themselves and processes that they start, which inherit this.
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -78,7 +79,7 @@ def pytest_configure(config):
 
 def pytest_report_header(config):
     faults = f"{config.option.faults} of each kind (--fault-seed {config.option.fault_seed})"
-    beyond = f", without what {config.option.beyond} runs in full" if config.option.beyond else ""
+    beyond = f", without what {config.option.beyond} has done" if config.option.beyond else ""
     return [
         f"tier: {config.option.tier} (of {', '.join(tiers.TIERS)}){beyond}",
         f"backends: {', '.join(available_backends())}; random faults: {faults}",

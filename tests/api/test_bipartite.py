@@ -18,7 +18,7 @@ import mgraph as mg
 UNDIRECTED = [case for case in GRAPHS if not case.directed]
 
 
-@pytest.mark.covering(every=3)
+@pytest.mark.covering(every=3, ci=1)
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("case", UNDIRECTED, ids=lambda case: case.name)
 def test_sides_and_cycles_are_right_and_equal_for_any_number_of_ranks(case, order, clusters):

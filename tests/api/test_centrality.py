@@ -37,7 +37,7 @@ def exact_harmonic(distances):
     return float(sum(Fraction(1 / distance) for distance in distances if distance > 0))
 
 
-@pytest.mark.covering(every=2)
+@pytest.mark.covering(every=2, ci=1)
 @pytest.mark.widens
 @pytest.mark.parametrize("dtype", [np.uint8, np.int64, np.float32, np.float64])
 @pytest.mark.parametrize("directed", [False, True], ids=["undirected", "directed"])

@@ -31,7 +31,7 @@ def distances_of(case, sources, *, weighted, limit=None):
     return np.array([search(case, [source], limit) for source in sources])
 
 
-@pytest.mark.covering(every=2)
+@pytest.mark.covering(every=2, ci=1)
 @pytest.mark.widens
 @pytest.mark.parametrize("dtype", [np.uint8, np.int64, np.float32, np.float64])
 @pytest.mark.parametrize("directed", [False, True], ids=["undirected", "directed"])

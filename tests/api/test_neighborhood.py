@@ -20,7 +20,7 @@ def induced(case, kept):
     return {(u, v, w) for (u, v), w in arcs if u in kept and v in kept and (case.directed or u < v)}
 
 
-@pytest.mark.covering(every=3)
+@pytest.mark.covering(every=3, ci=1)
 @pytest.mark.parametrize("k", [0, 1, 2, 5])
 @pytest.mark.parametrize("case", STARTABLE, ids=lambda case: case.name)
 def test_neighborhoods_equal_the_oracle_for_any_number_of_ranks(case, k, clusters):

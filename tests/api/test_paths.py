@@ -35,7 +35,7 @@ def pairs_of(case, seed=0, count=12):
     return sources, targets
 
 
-@pytest.mark.covering(every=3)
+@pytest.mark.covering(every=3, ci=1)
 @pytest.mark.widens
 @pytest.mark.parametrize("weighted", [False, True], ids=["hops", "weights"])
 @pytest.mark.parametrize("case", STARTABLE, ids=lambda case: case.name)

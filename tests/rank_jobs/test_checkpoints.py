@@ -81,7 +81,7 @@ SEARCHES = {
 }
 
 
-@pytest.mark.covering
+@pytest.mark.covering(ci=1)
 @pytest.mark.parametrize("ranks", [(1, 3), (3, 2), (2, 1)])
 @pytest.mark.parametrize("make", [roads, directed])
 @pytest.mark.parametrize("name", SEARCHES)
@@ -159,7 +159,7 @@ PASSES = {
 }
 
 
-@pytest.mark.covering
+@pytest.mark.covering(ci=1)
 @pytest.mark.parametrize("ranks", [(1, 3), (3, 2), (2, 1), (2, 3)])
 @pytest.mark.parametrize(("name", "make"), [(name, make) for name, (_, graphs) in PASSES.items() for make in graphs])
 def test_components_and_forests_go_on_from_every_state(tmp_path, every_step, name, make, ranks):

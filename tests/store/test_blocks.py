@@ -25,7 +25,7 @@ def small_pieces(monkeypatch):
     monkeypatch.setattr(files, "PIECE_CHUNKS", 2)
 
 
-@pytest.mark.covering(every=3)
+@pytest.mark.covering(every=3, ci=1)
 @pytest.mark.widens
 @pytest.mark.usefixtures("small_pieces")
 @pytest.mark.parametrize("order", ["degree", "natural"])

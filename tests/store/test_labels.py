@@ -40,7 +40,7 @@ def labelled(case, num_ranks, order, make):
     return shards
 
 
-@pytest.mark.covering
+@pytest.mark.covering(ci=1)
 @pytest.mark.parametrize("kind", ["int64", "uint64", "string"])
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("case", [random_case(1, num_vertices=250), ZOO["isolated"], ZOO["no-vertex"]], ids=str)

@@ -41,7 +41,7 @@ def check(case, order, folder, ranks=RANKS, layout="rows"):
             assert_same_shards(load_shards(store, q), built[q])
 
 
-@pytest.mark.covering(every=3)
+@pytest.mark.covering(every=3, ci=1)
 @pytest.mark.widens
 @pytest.mark.usefixtures("small_pieces")
 @pytest.mark.parametrize("order", ["degree", "natural"])

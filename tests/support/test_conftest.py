@@ -117,6 +117,10 @@ MARKED = """
     @pytest.mark.covering(every=3)
     @pytest.mark.parametrize("a", range(6))
     def test_some(a): pass
+    @pytest.mark.covering(every=2, ci=1)
+    @pytest.mark.parametrize("a", range(3))
+    @pytest.mark.parametrize("b", range(4))
+    def test_wide(a, b): pass
     @tiers.examples(10)
     @given(st.integers())
     def test_drawn(x): pass
@@ -128,10 +132,10 @@ MARKED = """
 @pytest.mark.parametrize(
     ("options", "outcome", "left"),
     [
-        ((), "8 passed", 14),
-        (("--tier", "ci"), "21 passed", 1),
-        (("--tier", "ci", "--beyond", "quick"), "14 passed", 8),
-        (("--tier", "all"), "22 passed", 0),
+        ((), "10 passed", 24),
+        (("--tier", "ci"), "25 passed", 9),
+        (("--tier", "ci", "--beyond", "quick"), "16 passed", 18),
+        (("--tier", "all"), "34 passed", 0),
     ],
 )
 @pytest.mark.parametrize("processes", ["0", "2"])
@@ -143,6 +147,22 @@ def test_tests_left_to_higher_tiers_are_reported(tmp_path, options, outcome, lef
     assert (f"tier {tier}: {left} tests are in" in done.stdout) == bool(left), done.stdout
     if left and processes == "0":
         assert f"{left} deselected" in done.stdout
+
+
+@pytest.mark.parametrize(("beyond", "count"), [([], 10), (["--beyond", "quick"], 8)])
+def test_run_beyond_a_tier_draws_what_is_left(tmp_path, beyond, count):
+    test = """
+        import pytest, tiers
+        from hypothesis import given, strategies as st
+        drawn = []
+        @tiers.examples(10)
+        @given(st.integers())
+        def test_drawn(x): drawn.append(x)
+        @pytest.mark.widens
+        def test_count(request): print("drawn", len(drawn), "faults", request.config.option.faults)
+    """
+    done = run_alone(tmp_path, test, "--tier", "ci", *beyond, "-s")
+    assert f"drawn {count} faults {2 * count}" in done.stdout, done.stdout
 
 
 def test_highest_tier_repeats_tests_with_other_seeds(tmp_path):

@@ -1,8 +1,9 @@
 """Tiers of the suite: `quick` for everybody, `ci` with all that CI checks, `all` with hours of random work.
 
 A test is in the lowest tier that its marks allow: `ci` and `long` move it up; of one marked `covering` the quick tier
-runs a part of the parameter sets. Numbers of examples, seeds and faults grow by tier. What a run leaves to a higher
-tier is deselected, counted and reported.
+runs a part of the parameter sets, and so does CI where the mark says `ci`. Numbers of examples, seeds and faults grow
+by tier; a run beyond a lower tier draws only as many as that one has left. What a run leaves to a higher tier is
+deselected, counted and reported.
 """
 
 from __future__ import annotations
@@ -22,13 +23,20 @@ FAULTS = {QUICK: 4, CI: 20, ALL: 200}
 # How many sets of emulator seeds a test marked `interleavings` runs with.
 INTERLEAVINGS = {QUICK: 1, CI: 1, ALL: 10}
 
-# Set by conftest before any test module is imported.
+# Set by conftest before any test module is imported: the tier, and the one that a run before it has done.
 chosen = QUICK
+beyond: str | None = None
 
 
-def scaled(count: int, tier: str | None = None) -> int:
-    """Return the number of examples of a tier (of the chosen one) for a test that has `count` in CI."""
-    return max(min(count, 2), round(count * EXAMPLES[tier or chosen]))
+def scaled(count: int) -> int:
+    """Return the number of examples to draw for a test that has `count` in CI."""
+    whole, done = (max(min(count, 2), round(count * EXAMPLES[tier])) if tier else 0 for tier in (chosen, beyond))
+    return max(1, whole - done)
+
+
+def faults() -> int:
+    """Return the number of random faults of each kind."""
+    return FAULTS[chosen] - (FAULTS[beyond] if beyond else 0)
 
 
 def examples(count: int, **more: object) -> settings:
@@ -59,20 +67,26 @@ def choose(items: list[pytest.Item], tier: str, beyond: str | None = None) -> se
 def _at_most(items: list[pytest.Item], tier: str) -> set[pytest.Item]:
     higher = {QUICK: ("ci", "long"), CI: ("long",), ALL: ()}[tier]
     kept = {item for item in items if not any(item.get_closest_marker(name) for name in higher)}
-    if tier == QUICK:
+    if tier != ALL:
         groups = defaultdict(list)
         for item in items:
             if item in kept and item.get_closest_marker("covering"):
                 groups[item.nodeid.partition("[")[0]].append(item)
         for name, group in groups.items():
-            marks = [item.get_closest_marker("covering").kwargs for item in group]
-            width = max(mark.get("width", 1) for mark in marks)
-            every = max(mark.get("every", 1) for mark in marks)
-            chosen_sets = covering(group, width)
-            # Tests of the same graphs begin at different ones.
-            first = len(name) % min(every, len(chosen_sets))
-            kept -= set(group) - set(chosen_sets[first::every])
+            kept -= set(group) - _part(name, group, tier)
     return kept
+
+
+def _part(name: str, group: list[pytest.Item], tier: str) -> set[pytest.Item]:
+    """Return the parameter sets of a test marked `covering` that a tier runs: CI those of the quick tier and more."""
+    marks = [item.get_closest_marker("covering").kwargs for item in group]
+    (width, every, width_in_ci) = (max(mark.get(key, 0) for mark in marks) for key in ("width", "every", "ci"))
+    if tier == CI and not width_in_ci:
+        return set(group)
+    few = covering(group, width or 1)
+    # Tests of the same graphs begin at different ones.
+    first = len(name) % min(every or 1, len(few))
+    return {*few[first :: every or 1], *(covering(group, width_in_ci) if tier == CI else ())}
 
 
 def covering(items: list[pytest.Item], width: int) -> list[pytest.Item]:

@@ -30,7 +30,7 @@ def violations(case, labels, num_ranks=3, order="degree"):
 
 
 @pytest.mark.widens
-@pytest.mark.covering
+@pytest.mark.covering(ci=1)
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("case", [CHAIN, *CASES, *map(random_case, range(6))], ids=lambda case: case.name)
 def test_right_labels_pass_on_any_number_of_ranks(case, order):

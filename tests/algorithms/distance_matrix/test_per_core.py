@@ -28,7 +28,7 @@ pytestmark = pytest.mark.ci  # the quick tier ends within eight minutes
 DTYPES = ("float32", "uint8", "int64")
 
 
-@pytest.mark.covering(every=3)
+@pytest.mark.covering(every=3, ci=1)
 @pytest.mark.parametrize("weighted", [True, False], ids=["weights", "hops"])
 @pytest.mark.parametrize("case", [*CASES, random_case(3, 300)], ids=lambda case: case.name)
 def test_distances_equal_the_oracle(case, weighted, monkeypatch):
