@@ -4,9 +4,11 @@
     python bench/checkpoints.py --scale 20 --degree 512 --calls components forest --record
 
 The graph of searches is a long grid, of which they have many supersteps; that of components is directed and random, and
-that of a forest undirected and random. On two ranks a call keeps checkpoints as the settings say; the same call ends
-at the last superstep before 80 % of its time, and goes on on three ranks, from whichever checkpoint there is, beside a
-whole call there. All results are compared. `--every` and `--share` change the settings.
+that of a forest undirected and random. On two ranks a call runs without checkpoints, and with those that the settings
+say: for how long it has waited for them, and how much more time it and all its threads on a CPU take. The same call
+ends at the last superstep before 80 % of its time, and goes on on three ranks, from whichever checkpoint there is,
+beside a whole call there. All results are compared. `--every` and `--share` change the settings; `--pairs 3` compares
+calls with and without checkpoints three times, by medians.
 """
 
 from __future__ import annotations
@@ -25,12 +27,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import dask
+import numpy as np
 import record
 
 import mgraph as mg
 from mgraph.cluster.base import Cluster
 from mgraph.cluster.in_process import InProcessCluster
 from mgraph.rank_jobs.checkpoints import FolderCheckpoints
+from mgraph.store.checkpoint import newest_token
 
 CALLS: dict[str, Callable[..., Any]] = {
     "bfs.step": lambda g, **how: mg.bfs(g, 0, method="step", **how),
@@ -58,13 +62,24 @@ def main() -> int:
     parser.add_argument("--degree", type=int, default=512, help="arcs of each vertex of these")
     parser.add_argument("--every", type=float, help="seconds between checkpoints")
     parser.add_argument("--share", type=float, help="of the time of a call, at most")
+    parser.add_argument("--pairs", type=int, default=1, help="of calls with and without checkpoints")
     parser.add_argument("--backend", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--folder", help="of graphs and checkpoints, in place of one of temporary files")
     parser.add_argument("--calls", nargs="*", choices=CALLS, default=list(CALLS))
     parser.add_argument("--record", action="store_true", help="append to bench/results")
     given = parser.parse_args()
     ours = {"mgraph.checkpoint-every": given.every, "mgraph.checkpoint-share": given.share}
-    cells = ("call", "edges", f"s on {BEFORE} ranks", "checkpoints", "their share", "kept at", "ended at")
+    cells = (
+        "call",
+        "edges",
+        f"s on {BEFORE} ranks",
+        "checkpoints",
+        "waited",
+        "longer",
+        "more CPU",
+        "kept at",
+        "ended at",
+    )
     cells += (f"s on {AFTER} ranks", "s from there on", "left", "load")
     print(f"| {' | '.join(cells)} |\n|{' --- |' * len(cells)}")
     with (
@@ -73,7 +88,8 @@ def main() -> int:
     ):
         for name in given.calls:
             make = functools.partial(graph, name, given)
-            facts = measure(CALLS[name], make, functools.partial(InProcessCluster, backend=given.backend), folder)
+            ranks_of = functools.partial(InProcessCluster, backend=given.backend)
+            facts = measure(CALLS[name], make, ranks_of, folder, given.pairs)
             print(f"| {name} | {' | '.join(itertools.starmap(shown, facts.items()))} |", flush=True)
             if given.record:
                 record.append(given.backend, None, {"bench": "checkpoints", "call": name, **vars(given), **facts})
@@ -90,7 +106,11 @@ def graph(name: str, given: argparse.Namespace, ranks: Cluster) -> mg.Graph:
 
 
 def measure(
-    call: Callable[..., Any], make: Callable[[Cluster], mg.Graph], ranks_of: Callable[[int], Cluster], folder: str
+    call: Callable[..., Any],
+    make: Callable[[Cluster], mg.Graph],
+    ranks_of: Callable[[int], Cluster],
+    folder: str,
+    pairs: int,
 ) -> dict[str, float]:
     """Return the cells of a call."""
     saved = pathlib.Path(folder, "graph")
@@ -98,28 +118,42 @@ def measure(
     with ranks_of(BEFORE) as ranks, make(ranks) as g:
         load_kernels(call, ranks, kept)
         edges = g.num_edges
-        with noted() as whole:
-            whole_s, found = timed(call, g, checkpoint=kept)
-        expected = digests(found)
-        share = found.stats.seconds["checkpoint"] / whole_s
+        plain = []
+        keeping = []
+        for _ in range(pairs):
+            seconds, found = timed(call, g)
+            plain.append(seconds)
+            expected = digests(found)
+            found.close()
+            with noted() as whole:
+                seconds, found = timed(call, g, checkpoint=kept)
+            keeping.append(seconds)
+            assert digests(found) == expected
+            waited_s = found.stats.seconds["checkpoint"]
+            found.close()
+        longer, more_cpu = np.median(keeping, 0) / np.median(plain, 0) - 1
+        whole_s = keeping[-1][0]
         end = sum(at <= ENDED_AT * whole_s for at in whole.steps)
         with noted(end) as ended, contextlib.suppress(EndError):
             call(g, checkpoint=kept)
-        found.close()
+        # When it was there in the whole call: how long the call that ended took depends on the load.
+        last = ended.kept.get(newest_token(kept), 0)
         g.save(saved, overwrite=True)
     with ranks_of(AFTER) as ranks, mg.load(saved, cluster=ranks) as g:
         load_kernels(call, ranks, kept.with_name("other"))
-        there_s, again = timed(call, g)
+        (there_s, _), again = timed(call, g)
         assert digests(again) == expected
         again.close()
-        left_s, resumed = timed(call, g, checkpoint=kept)
+        (left_s, _), resumed = timed(call, g, checkpoint=kept)
         assert digests(resumed) == expected
     return {
         "edges": edges,
         "whole_s": whole_s,
         "kept": len(whole.kept),
-        "share": share,
-        "kept_at": ended.kept[-1] / whole_s if ended.kept else 0.0,
+        "waited": waited_s / whole_s,
+        "longer": float(longer),
+        "more_cpu": float(more_cpu),
+        "kept_at": whole.steps[last - 1] / whole_s if last else 0.0,
         "ended_at": whole.steps[end - 1] / whole_s,
         "there_s": there_s,
         "left_s": left_s,
@@ -147,19 +181,20 @@ def digests(found: Any) -> list[int]:
     return [column.digest() for column in found.columns]
 
 
-def timed(call: Callable[..., Any], g: mg.Graph, **how: Any) -> tuple[float, Any]:
-    """Return the seconds of a call, and its result."""
+def timed(call: Callable[..., Any], g: mg.Graph, **how: Any) -> tuple[tuple[float, float], Any]:
+    """Return the seconds of a call and those of all threads on a CPU, and its result."""
     began = time.perf_counter()
+    cpu_began = time.process_time()
     found = call(g, **how)
-    return time.perf_counter() - began, found
+    return (time.perf_counter() - began, time.process_time() - cpu_began), found
 
 
 @dataclass
 class Noted:
-    """The seconds into a call at which states may be kept, and at which they are."""
+    """The seconds into a call at which states may be kept; by their tokens, at how many of these they are."""
 
     steps: list[float] = field(default_factory=list)
-    kept: list[float] = field(default_factory=list)
+    kept: dict[int, int] = field(default_factory=dict)
 
 
 @contextlib.contextmanager
@@ -180,7 +215,7 @@ def noted(end: int = -1) -> Iterator[Noted]:
     def keeping(self: FolderCheckpoints, state: Any, since: float | None = None) -> None:
         keep(self, state, since)
         if self._comm.rank == 0:
-            found.kept.append(time.perf_counter() - began)
+            found.kept[self.writer.token] = len(found.steps)
 
     FolderCheckpoints.is_due = noting  # type: ignore[method-assign]
     FolderCheckpoints.keep = keeping  # type: ignore[method-assign]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import pathlib
 import time
-import zlib
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -18,31 +19,49 @@ from mgraph.errors import InputError
 from mgraph.rank_jobs.results import hash_of
 from mgraph.shard.shard import Shard, cached_on_shard
 from mgraph.store import checkpoint as files
+from mgraph.store.checkpoint_writer import PartWriter
+from mgraph.types import Array
 
-# The seconds of the first state are estimated by those of writing so much, or the state if it is smaller.
-PROBE_BYTES = 4 << 20
+# The cost of the first state is estimated by that of writing so much, or the state if it is smaller.
+PROBE_BYTES = 1 << 20
 # Of this many rows at most, over all ranks, the lengths and ends tell a graph from others with equal facts.
-MAX_HASHED = 1 << 20
+MAX_HASHED = 1 << 18
 
 
-def use_checkpoints(
-    trace: Trace, shard: Shard, folder: CheckpointFolder | None, vertex_bytes: int, algorithm: str, **parameters: Any
-) -> None:
-    """Have a call keep its state in a folder, if one is given, and go on from what is there.
+@contextlib.contextmanager
+def kept_in(
+    folder: CheckpointFolder | None, trace: Trace, shard: Shard, vertex_bytes: int, algorithm: str, **parameters: Any
+) -> Iterator[None]:
+    """Have a call keep its state in a folder, if one is given, and go on from what is there; in the end delete it.
 
     The state is of so many bytes for each vertex.
     """
-    if folder is not None:
-        call = {"algorithm": algorithm, **parameters}
-        with trace.phase("checkpoint"):
-            trace.checkpoints = FolderCheckpoints(shard, trace.comm, folder, vertex_bytes, call)
+    if folder is None:
+        yield
+        return
+    call = {"algorithm": algorithm, **parameters}
+    with trace.phase("checkpoint"):
+        trace.checkpoints = checkpoints = FolderCheckpoints(shard, trace.comm, folder, vertex_bytes, call)
+    try:
+        yield
+    finally:
+        checkpoints.writer.end()
+    checkpoints.discard()
 
 
 class FolderCheckpoints(Checkpoints):
     """The checkpoints of one call, of which the folder has the last.
 
-    A state is kept when what checkpoints have taken, the hash of the graph too, and what this state will take, is less
-    than the share of the call's time so far. That it takes as long as the one before is a guess, and so is the first.
+    A state is copied, and each rank's thread writes its part while the call goes on; the next state is not kept before.
+    The time that counts is that of making and copying a state, for which the call waits, and that which the thread
+    computes, in which a rank on the same core would. A state is kept when what checkpoints have taken, the hash of the
+    graph too, and what this state will take, is less than the share of the call's time so far. That it takes as long as
+    the one before is a guess, and so is the first.
+
+    Attributes
+    ----------
+    writer
+        Of this rank's parts.
     """
 
     is_on = True
@@ -57,31 +76,37 @@ class FolderCheckpoints(Checkpoints):
         self._share = folder.share
         self._folder = path = pathlib.Path(folder.path)
         info = dataclasses.asdict(shard.info.for_any_ranks)
-        self._about = {**call, "graph": info | {"digest": _digest(shard, comm)}}
+        about = {**call, "graph": info | {"digest": _digest(shard, comm)}}
+        self.writer = PartWriter(path, comm.rank, shard.partition, about)
+        # For the part in flight.
+        self._waited_s = 0.0
+        self._copy: np.ndarray | None = None
         if comm.rank == 0:
             files.require_folder(path)
         comm.barrier()
+        self.writer.token = token = _newest_token(path, comm)
+        cost_s = 0.0
+        if token:
+            found = files.read_manifests(path, token, about)
+            self.found = _read_part(path, found, shard)
+            cost_s = found.cost_s
         state_bytes = max(1, vertex_bytes * shard.num_owned)
         probe_bytes = min(state_bytes, PROBE_BYTES)
         writing_s = files.time_of_writing(path, comm.rank, probe_bytes) * state_bytes / probe_bytes
-        self._spent_s, self._cost_s = self._slowest(time.monotonic() - self._began, writing_s)
-        text = files.manifest_bytes(path)
-        self._require_same(text)
-        if text is not None:
-            found = files.parse_manifest(path, text, self._about)
-            of_rank = (shard.partition, comm.rank)
-            values = files.read_owned(path, found, *of_rank)
-            lists = {
-                name: shard.backend.to_device(files.read_list(path, found, name, *of_rank).astype(np.int64))
-                for name in found.checksums
-                if name != files.VALUES
-            }
-            self.found = KeptState(shard.backend.to_device(values), found.bound, lists)
-            self._cost_s = max(self._cost_s, found.cost_s)
+        self._spent_s, self._cost_s = self._slowest(time.monotonic() - self._began, max(cost_s, writing_s))
+        # All ranks have read what there is: what ranks that were killed have left is in the way.
+        files.discard_all_but(path, {token}, comm.rank, comm.size)
+        self._kept_at = time.monotonic()
         self._put_off()
 
     def is_due(self) -> bool:
-        return time.monotonic() >= self._due
+        """Return whether rank 0 wants to keep the state now; raise the error of this rank's thread."""
+        written = self.writer.written
+        if written is not None:
+            if not written.done():
+                return False
+            self._count()
+        return self._comm.rank == 0 and time.monotonic() >= self._due
 
     def expect(self, passes: int, since: float) -> None:
         self._shard.backend.synchronize()
@@ -89,36 +114,48 @@ class FolderCheckpoints(Checkpoints):
         self._put_off()
 
     def keep(self, state: KeptState, since: float | None = None) -> None:
-        began = time.monotonic() if since is None else since
-        shard = self._shard
-        comm = self._comm
-        token = f"{comm.sum(time.time_ns() if comm.rank == 0 else 0)[0]:x}"
-        dtype = files.place_dtype(shard.partition)
-        parts = {files.VALUES: state.values, **{name: edges.astype(dtype) for name, edges in state.lists.items()}}
-        own = [
-            files.write_part(self._folder, name, token, comm.rank, shard.backend.to_host(part))
-            for name, part in parts.items()
-        ]
-        # A barrier too: every file is on the disk.
-        checksums = comm.allgather(np.array(own, np.int64), np.empty(comm.size * len(own), np.int64))
-        if comm.rank == 0:
-            of_ranks = dict(zip(parts, checksums.reshape(comm.size, -1).T.tolist(), strict=True))
-            facts = (shard.partition, state.values.dtype.name, state.bound, of_ranks, time.monotonic() - began)
-            files.put_manifest(self._folder, files.Checkpoint(self._about, token, *facts))
-        (self._cost_s,) = self._slowest(time.monotonic() - began)
-        self._spent_s += self._cost_s
-        self.seconds += self._cost_s
-        self._put_off()
+        self._kept_at = time.monotonic()
+        if self.writer.written is not None:
+            self._count()
+        waited_s = time.monotonic() - (self._kept_at if since is None else since)
+        # Now the state before is whole: every rank has written its part.
+        own = max(time.time_ns(), self.writer.token + 1), int(1e9 * self._spent_s)
+        token, spent_ns = self._comm.allreduce(np.array(own), "max").tolist()
+        self._spent_s = spent_ns / 1e9
+        # Ranks that are late are not: other collectives would wait for them.
+        agreed = time.monotonic()
+        dtype = files.place_dtype(self._shard.partition)
+        parts = {name: self._shard.backend.to_host(edges.astype(dtype)) for name, edges in state.lists.items()}
+        parts[files.VALUES] = self._copied(state.values)
+        self._waited_s = waited_s + time.monotonic() - agreed
+        self.seconds += self._waited_s
+        self.writer.begin(token, parts, state.bound, self._waited_s)
 
     def discard(self) -> None:
-        """Delete the checkpoint of a call that is done."""
+        """Delete the checkpoint of a call that is done; collective."""
         self._comm.barrier()
         if self._comm.rank == 0:
             files.discard_all(self._folder)
 
+    def _copied(self, values: Array) -> np.ndarray:
+        copy = self._shard.backend.to_host(values)
+        if copy is not values:
+            return copy
+        # The part before is written, and its memory free: fresh pages take longer to get than to fill.
+        if self._copy is None or self._copy.dtype != values.dtype:
+            self._copy = np.empty_like(values)
+        np.copyto(self._copy, values)
+        return self._copy
+
+    def _count(self) -> None:
+        """Wait for this rank's thread, and count what the state has cost; raise the thread's error."""
+        self._cost_s = self._waited_s + self.writer.finish()
+        self._spent_s += self._cost_s
+        self._put_off()
+
     def _put_off(self) -> None:
         """Decide when the next state is due."""
-        self._due = time.monotonic() + self._every_s
+        self._due = self._kept_at + self._every_s
         if self._share < 1:
             self._due = max(self._due, self._began + (self._spent_s + self._cost_s) / self._share)
 
@@ -126,12 +163,26 @@ class FolderCheckpoints(Checkpoints):
         """Return the seconds of the slowest rank, for which all others wait."""
         return self._comm.allreduce(np.array(seconds), "max").tolist()
 
-    def _require_same(self, text: bytes | None) -> None:
-        """Refuse a folder that ranks do not share: they must find one manifest, or none."""
-        own = np.array([-1 if text is None else zlib.crc32(text)], np.int64)
-        of_all = self._comm.allgather(own, np.empty(self._comm.size, np.int64))
-        if len({*of_all.tolist()}) > 1:
-            raise InputError(f"the ranks do not see one checkpoint in {self._folder}: give a folder that all share")
+
+def _newest_token(folder: pathlib.Path, comm: Communicator) -> int:
+    """Return the token of the state in a folder, 0 for none; refuse a folder that ranks do not share."""
+    token = files.newest_token(folder)
+    of_all = comm.allgather(np.array([token]), np.empty(comm.size, np.int64))
+    if len({*of_all.tolist()}) > 1:
+        raise InputError(f"the ranks do not see one checkpoint in {folder}: give a folder that all share")
+    return token
+
+
+def _read_part(folder: pathlib.Path, found: files.Checkpoint, shard: Shard) -> KeptState:
+    """Return what a state has of the vertices that this rank owns now."""
+    of_rank = (shard.partition, shard.rank)
+    values = files.read_owned(folder, found, *of_rank)
+    lists = {
+        name: shard.backend.to_device(files.read_list(folder, found, name, *of_rank).astype(np.int64))
+        for name in found.checksums
+        if name != files.VALUES
+    }
+    return KeptState(shard.backend.to_device(values), found.bound, lists)
 
 
 @cached_on_shard

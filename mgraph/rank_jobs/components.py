@@ -14,7 +14,7 @@ from mgraph.algorithms.components.labels import labels_of_users
 from mgraph.backends.totals import total
 from mgraph.cluster.base import Rank
 from mgraph.planning.admission import refuse_check_without_room
-from mgraph.rank_jobs.checkpoints import use_checkpoints
+from mgraph.rank_jobs.checkpoints import kept_in
 from mgraph.rank_jobs.results import StoredColumns
 from mgraph.shard.shard import Shard
 from mgraph.types import Array
@@ -26,18 +26,16 @@ def compute_components(rank: Rank, graph: str, key: str, checkpoint: CheckpointF
     """Find the components; store their labels as `key` and return this rank's stats."""
     shard: Shard = rank.objects[graph].for_call(rank.comm)
     trace = Trace(rank.backend, rank.comm)
-    use_checkpoints(trace, shard, checkpoint, state_dtype(shard.partition).itemsize, "components")
-    variant, roots = run_variant.compute_components(shard, rank.comm, trace)
-    with trace.phase("translate"):
-        labels = labels_of_users(shard, rank.comm, roots)
-    num = roots.num_roots
-    if num is not None:
-        # An isolated vertex has no position.
-        num += shard.info.num_vertices - shard.partition.num_positions
-    trace.move_seconds("find", "checkpoint", trace.checkpoints.seconds)
-    stats = store_labels(rank, shard, key, labels, variant, trace, num)
-    trace.checkpoints.discard()
-    return stats
+    with kept_in(checkpoint, trace, shard, state_dtype(shard.partition).itemsize, "components"):
+        variant, roots = run_variant.compute_components(shard, rank.comm, trace)
+        with trace.phase("translate"):
+            labels = labels_of_users(shard, rank.comm, roots)
+        num = roots.num_roots
+        if num is not None:
+            # An isolated vertex has no position.
+            num += shard.info.num_vertices - shard.partition.num_positions
+        trace.move_seconds("find", "checkpoint", trace.checkpoints.seconds)
+        return store_labels(rank, shard, key, labels, variant, trace, num)
 
 
 def store_labels(

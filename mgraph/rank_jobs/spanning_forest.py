@@ -14,7 +14,7 @@ from mgraph.algorithms.common.traversal import Trace
 from mgraph.algorithms.variants import SPANNING_FOREST
 from mgraph.cluster.base import Rank
 from mgraph.planning.admission import refuse_check_without_room, refuse_without_room
-from mgraph.rank_jobs.checkpoints import use_checkpoints
+from mgraph.rank_jobs.checkpoints import kept_in
 from mgraph.rank_jobs.results import StoredColumns
 from mgraph.shard.shard import Shard
 from mgraph.shard.user_ids import edges_of_users
@@ -39,13 +39,12 @@ def compute_spanning_forest(
     trace = Trace(rank.backend, rank.comm)
     # A tree, and two edges of two words.
     vertex_bytes = 5 * shard.partition.dtype.itemsize
-    use_checkpoints(trace, shard, checkpoint, vertex_bytes, "spanning_forest", maximum=maximum)
-    variant, found = run_variant.compute_spanning_forest(shard, comm, trace, maximum)
-    with trace.phase("translate"):
-        first, columns = edges_of_users(shard, comm, found)
-    trace.move_seconds("forest", "checkpoint", trace.checkpoints.seconds)
-    rank.objects[key] = StoredForest(first, columns, maximum, labels=shard.labels)
-    trace.checkpoints.discard()
+    with kept_in(checkpoint, trace, shard, vertex_bytes, "spanning_forest", maximum=maximum):
+        variant, found = run_variant.compute_spanning_forest(shard, comm, trace, maximum)
+        with trace.phase("translate"):
+            first, columns = edges_of_users(shard, comm, found)
+        trace.move_seconds("forest", "checkpoint", trace.checkpoints.seconds)
+        rank.objects[key] = StoredForest(first, columns, maximum, labels=shard.labels)
     return {
         **trace.stats(),
         "variant": variant,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -20,7 +21,7 @@ from mgraph.comm.base import Communicator
 from mgraph.errors import InputError
 from mgraph.io.output_tables import Values
 from mgraph.planning.admission import refuse_check_without_room
-from mgraph.rank_jobs.checkpoints import use_checkpoints
+from mgraph.rank_jobs.checkpoints import kept_in
 from mgraph.rank_jobs.results import MadeColumns, StoredColumns, labels_of_ids
 from mgraph.shard.graph_order import owned_distances, owned_predecessors, owned_users
 from mgraph.shard.result_routing import require_result_routing
@@ -74,23 +75,27 @@ def traverse(
     parts = []
     for key, spec in zip(keys, counted_searches(rank, specs[0].algorithm, specs), strict=True):
         trace = Trace(rank.backend, comm, shows)
-        if spec.checkpoint is not None:
-            request = {"sources": sorted(spec.sources), "limit": spec.limit, "dtype": spec.dtype.name}
-            use_checkpoints(trace, shard, spec.checkpoint, spec.dtype.itemsize, spec.algorithm, **request)
-        with trace.phase("prepare"):
-            prepared = prepare(shard, comm, spec)
-            if comm.size > 1:
-                require_result_routing(shard, comm)
-        found = search(prepared, shard, comm, spec, trace)
-        trace.move_seconds("traverse", "checkpoint", trace.checkpoints.seconds)
-        assert found.sources is not None, "a search returns them"
-        refuse_overflow(shard, comm, spec.dtype, spec.limit, found.distances)
-        stats = store_traversal(rank, shard, key, spec, found.sources, found, trace)
+        with _kept(spec, trace, shard):
+            with trace.phase("prepare"):
+                prepared = prepare(shard, comm, spec)
+                if comm.size > 1:
+                    require_result_routing(shard, comm)
+            found = search(prepared, shard, comm, spec, trace)
+            trace.move_seconds("traverse", "checkpoint", trace.checkpoints.seconds)
+            assert found.sources is not None, "a search returns them"
+            refuse_overflow(shard, comm, spec.dtype, spec.limit, found.distances)
+            stats = store_traversal(rank, shard, key, spec, found.sources, found, trace)
         parts.append({**stats, "variant": found.variant})
-        trace.checkpoints.discard()
         # Free the search's arrays before the next search; the stored result holds its own.
         del found
     return parts
+
+
+def _kept(spec: TraversalSpec, trace: Trace, shard: Shard) -> AbstractContextManager[None]:
+    if spec.checkpoint is None:
+        return nullcontext()
+    request = {"sources": sorted(spec.sources), "limit": spec.limit, "dtype": spec.dtype.name}
+    return kept_in(spec.checkpoint, trace, shard, spec.dtype.itemsize, spec.algorithm, **request)
 
 
 def counted_searches(rank: Rank, algorithm: str, searches: Sequence[Search]) -> Iterable[Search]:

@@ -1,4 +1,7 @@
-"""Files of checkpoints: values by position and lists of edges, and a manifest that names them, replaced last."""
+"""Files of checkpoints: values by position, lists of edges, and from each rank a manifest of its files, written last.
+
+A state is whole once the manifests of all ranks are there. No rank deletes the state before until all know that.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,14 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import time
 import zlib
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections import defaultdict
+from collections.abc import Callable, Container, Iterable, Iterator
+from concurrent.futures import CancelledError
+from dataclasses import asdict, dataclass, replace
+from typing import IO, Any
 
 import numpy as np
 
@@ -19,37 +25,43 @@ from mgraph.errors import InputError, UsageError
 from mgraph.partition import Partition, common_locals
 from mgraph.types import vertex_dtype
 
-MANIFEST = "checkpoint.json"
 FORMAT = "mgraph-checkpoint"
 VERSION = 1
-# Of the files: <prefix><name>-<token>-<rank>.bin.
+# Of the files: <prefix><name>-<token>-<rank>.bin, and <prefix>manifest-<token>-<rank>-of-<ranks>.json.
 PREFIX = "kept-"
 VALUES = "values"
+MANIFEST = "manifest"
 PROBE = "probe"
+# Under this name until it is whole.
+NEW = ".new"
 # Values or edges that are read at once.
 PIECE = 1 << 22
+# Bytes after which a file is synchronized: so long goes on a writer that is stopped.
+SYNCED_BYTES = 1 << 25
+
+_NAME = re.compile(rf"{PREFIX}(?P<name>[a-z]+)-(?P<token>[0-9a-f]+)-(?P<rank>\d+)(-of-(?P<ranks>\d+)\.json|\.bin)")
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What a manifest says.
+    """What the manifests of a state say.
 
     Attributes
     ----------
     about
         The graph, the algorithm and its parameters: a call goes on from the checkpoint of an equal one alone.
     token
-        In the names of the files.
+        In the names of the files; that of a later state is larger.
     partition
         Of positions to the files of values.
     checksums
-        By name of the values and of each list, a CRC-32 of each rank's file.
+        By name of the values and of each list, a CRC-32 of each rank's file; in a manifest, of that rank's alone.
     cost_s
-        What a state has cost the call: the one before, or before the first an estimate.
+        What the state has cost the call, on the slowest rank.
     """
 
     about: dict[str, Any]
-    token: str
+    token: int
     partition: Partition
     dtype: str
     bound: float | int
@@ -64,76 +76,111 @@ def require_folder(folder: pathlib.Path) -> None:
         names = os.listdir(folder)
     except OSError as error:
         raise UsageError(f"{folder} cannot be a folder of checkpoints: {error.strerror or error}") from error
-    if foreign := [name for name in names if not name.startswith((MANIFEST, PREFIX))]:
+    if foreign := [name for name in names if not name.startswith(PREFIX)]:
         raise UsageError(f"{folder} has other files, such as {foreign[0]}: give a folder for this checkpoint alone")
 
 
-def manifest_bytes(folder: pathlib.Path) -> bytes | None:
-    """Return the text of the manifest, None if there is none."""
+def newest_token(folder: pathlib.Path) -> int:
+    """Return the token of the newest state that is whole, 0 if there is none."""
     try:
-        return (folder / MANIFEST).read_bytes()
-    except FileNotFoundError:
-        return None
+        names = os.listdir(folder)
     except OSError as error:
-        raise InputError(f"{folder / MANIFEST} cannot be read: {error.strerror or error}") from error
+        raise InputError(f"{folder} cannot be read: {error.strerror or error}") from error
+    missing: dict[int, int] = defaultdict(int)
+    for found in filter(None, map(_NAME.fullmatch, names)):
+        if found["ranks"]:
+            token = int(found["token"], 16)
+            missing[token] = (missing[token] or int(found["ranks"])) - 1
+    return max((token for token, left in missing.items() if not left), default=0)
 
 
-def parse_manifest(folder: pathlib.Path, text: bytes, about: dict[str, Any]) -> Checkpoint:
-    """Return what a manifest says; refuse that of another graph, algorithm or parameter."""
-    try:
-        body = json.loads(text)
-        is_ours = (body.pop("format"), body.pop("version")) == (FORMAT, VERSION)
-        partition = Partition(**body.pop("partition"))
-        found = Checkpoint(partition=partition, **body)
-    except (ValueError, KeyError, TypeError, AttributeError):
-        is_ours = False
-    if not is_ours:
-        raise InputError(f"{folder / MANIFEST} is damaged, or no manifest of a checkpoint that this mgraph reads")
+def read_manifests(folder: pathlib.Path, token: int, about: dict[str, Any]) -> Checkpoint:
+    """Return what the manifests of a state say; refuse that of another graph, algorithm or parameter."""
+    of_ranks = [_read_manifest(path) for path in sorted(folder.glob(f"{PREFIX}{MANIFEST}-{token:016x}-*.json"))]
+    found = of_ranks[0]
     for name, wanted in about.items():
         if found.about.get(name) != wanted:
             raise UsageError(
                 f"{folder} has the checkpoint of another call, which differs in its {name}: give another folder, or "
                 "delete this one"
             )
+    checksums = {name: [crc for one in of_ranks for crc in one.checksums[name]] for name in found.checksums}
+    return replace(found, checksums=checksums, cost_s=max(one.cost_s for one in of_ranks))
+
+
+def _read_manifest(path: pathlib.Path) -> Checkpoint:
+    try:
+        body = json.loads(path.read_bytes())
+        is_ours = (body.pop("format"), body.pop("version")) == (FORMAT, VERSION)
+        partition = Partition(**body.pop("partition"))
+        found = Checkpoint(partition=partition, **body)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
+    except (ValueError, KeyError, TypeError, AttributeError):
+        is_ours = False
+    if not is_ours:
+        raise InputError(f"{path} is damaged, or no manifest of a checkpoint that this mgraph reads")
     return found
 
 
 def time_of_writing(folder: pathlib.Path, rank: int, nbytes: int) -> float:
-    """Return the seconds to write a file of `nbytes` to the disk; refuse a folder that cannot be written."""
-    data = os.urandom(nbytes)
-    path = folder / _file(PROBE, "", rank)
-    began = time.monotonic()
+    """Return the seconds that a thread computes to write `nbytes`; refuse a folder that cannot be written."""
+    data = np.frombuffer(os.urandom(nbytes), np.uint8)
+    path = folder / _file(PROBE, 0, rank)
+    # Of a rank that was killed here.
+    path.unlink(missing_ok=True)
+    began = time.thread_time()
     try:
-        with _explained(folder), open(path, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        return time.monotonic() - began
+        write_part(folder, PROBE, 0, rank, data)
+        return time.thread_time() - began
     finally:
-        discard([path])
+        path.unlink(missing_ok=True)
 
 
-def write_part(folder: pathlib.Path, name: str, token: str, rank: int, values: np.ndarray) -> int:
-    """Write the values or the list of one rank, wait until they are on the disk, and return their CRC-32."""
+def write_part(
+    folder: pathlib.Path,
+    name: str,
+    token: int,
+    rank: int,
+    values: np.ndarray,
+    is_stopped: Callable[[], bool] = lambda: False,
+) -> int:
+    """Write the values or the list of one rank, wait until they are on the disk, and return their CRC-32.
+
+    Raise CancelledError in a piece of the file if the writer is stopped.
+    """
     data = np.ascontiguousarray(values).reshape(-1).view(np.uint8).data
+    crc = 0
     with _explained(folder), open(folder / _file(name, token, rank), "xb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    return zlib.crc32(data)
+        for lo in range(0, len(data), SYNCED_BYTES):
+            if is_stopped():
+                raise CancelledError
+            piece = data[lo : lo + SYNCED_BYTES]
+            crc = zlib.crc32(piece, crc)
+            _write(file, piece)
+    return crc
 
 
-def put_manifest(folder: pathlib.Path, checkpoint: Checkpoint) -> None:
-    """Replace the manifest, and delete the files of the checkpoint before."""
-    body = {"format": FORMAT, "version": VERSION, **asdict(checkpoint)}
-    temporary = folder / f"{MANIFEST}-{checkpoint.token}"
+def put_manifest(folder: pathlib.Path, rank: int, part: Checkpoint) -> None:
+    """Write the manifest of a rank whose files are on the disk."""
+    body = {"format": FORMAT, "version": VERSION, **asdict(part)}
+    path = folder / f"{PREFIX}{MANIFEST}-{part.token:016x}-{rank:05}-of-{part.partition.num_ranks:05}.json"
+    new = path.with_name(path.name + NEW)
     with _explained(folder):
-        with open(temporary, "xb") as file:
-            file.write(json.dumps(body).encode())
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, folder / MANIFEST)
-    discard(path for path in folder.glob(f"{PREFIX}*") if f"-{checkpoint.token}-" not in path.name)
+        with open(new, "xb") as file:
+            _write(file, json.dumps(body).encode())
+        os.replace(new, path)
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _write(file: IO[bytes], data: bytes | memoryview) -> None:
+    file.write(data)
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def read_owned(folder: pathlib.Path, found: Checkpoint, partition: Partition, rank: int) -> np.ndarray:
@@ -190,21 +237,34 @@ def _pieces(
         raise InputError(f"{path} is damaged: its checksum is not that of the checkpoint")
 
 
+def discard_all_but(folder: pathlib.Path, tokens: Container[int], rank: int, num_ranks: int) -> None:
+    """Delete all files but those of some states: a rank its own, and its share of those of any further ranks."""
+    with _explained(folder):
+        found = [match for match in map(_NAME.match, os.listdir(folder)) if match]
+        others = [match for match in found if int(match["rank"]) % num_ranks == rank]
+        discard(folder / match.string for match in others if int(match["token"], 16) not in tokens)
+
+
+def discard_part(folder: pathlib.Path, token: int, rank: int) -> None:
+    """Delete one rank's files of a state, its manifest first."""
+    discard(sorted(folder.glob(f"{PREFIX}*-{token:016x}-{rank:05}*"), key=lambda path: MANIFEST not in path.name))
+
+
 def discard_all(folder: pathlib.Path) -> None:
-    """Delete the checkpoint, its manifest first, and the folder if that leaves it empty."""
-    discard([folder / MANIFEST, *folder.glob(f"{PREFIX}*"), *folder.glob(f"{MANIFEST}-*")])
+    """Delete the checkpoint, manifests first, and the folder if that leaves it empty."""
+    discard(sorted(folder.glob(f"{PREFIX}*"), key=lambda path: MANIFEST not in path.name))
     with contextlib.suppress(OSError):
         folder.rmdir()
 
 
 def discard(paths: Iterable[pathlib.Path]) -> None:
     """Delete files."""
-    for path in list(paths):
+    for path in paths:
         path.unlink(missing_ok=True)
 
 
-def _file(name: str, token: str, rank: int) -> str:
-    return f"{PREFIX}{name}-{token}-{rank:05}.bin"
+def _file(name: str, token: int, rank: int) -> str:
+    return f"{PREFIX}{name}-{token:016x}-{rank:05}.bin"
 
 
 @contextlib.contextmanager

@@ -35,7 +35,7 @@ SUFFIXES = ["cu", "cuh", "json", "jsonl", "md", "py", "sbatch", "sh", "toml", "y
 PATH = re.compile(rf"(?:[\w.-]+/)+[\w.*-]*|[\w-]+\.(?:{'|'.join(SUFFIXES)})|LICENSE|Makefile")
 # Files that users create.
 MADE = {"build/docs", "scheduler.json", "edges.csv", "my_job.sh", "mgraph.json", "pairs/", "labels/", "people.csv"}
-MADE |= {"roads.gr.xz", "job.toml", "job.manifest.json", ".venv/bin/python", "checkpoint.json"}
+MADE |= {"roads.gr.xz", "job.toml", "job.manifest.json", ".venv/bin/python"}
 # Programs of others, which are not checked.
 FOREIGN = {
     *("pip", "python3", ".venv/bin/pip", ".venv/bin/pytest", "git", "pre-commit", "dask", "export", "mkdir"),

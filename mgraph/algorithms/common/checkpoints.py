@@ -55,7 +55,7 @@ class Checkpoints:
     found
         The state from which the call goes on; None if it begins from nothing.
     seconds
-        What keeping states has taken.
+        How long keeping states has stopped the call; their files are written while it goes on.
     """
 
     is_on = False
@@ -77,7 +77,7 @@ class Checkpoints:
         """
 
     def keep(self, state: KeptState, since: float | None = None) -> None:
-        """Keep a state, which was made from the time `since` on if that took long; collective."""
+        """Keep a state, which was made from the time `since` on if that took long; collective.
 
-    def discard(self) -> None:
-        """Discard what was kept for a call that is done; collective."""
+        Its arrays may be changed afterwards.
+        """
