@@ -1,15 +1,18 @@
 """Measure warm calls through a Dask cluster of CPU workers on this host: what a call takes beside its search.
 
     python bench/cluster_call.py --workers 1 --workers 2 --workers 3
+    python bench/cluster_call.py --workers 2 --scale 20 --record
 
 For each number of workers it starts a LocalCluster and prints milliseconds as one JSON line: medians, and the 99th of
-100, of a call of nothing, of `mg.bfs` of a small graph with its result closed, and of the same beside the seconds of
-its phases (`Stats.seconds`). `called` is how the calls reached the ranks. `--as-tasks` sends every call as tasks.
+100, of a call of nothing, of `mg.bfs` of a graph with its result closed, and of the same beside the seconds of its
+phases (`Stats.seconds`, each of the slowest rank), with the number of the calls that take more than 3 ms beside them.
+`called` is how the calls reached the ranks. `--as-tasks` sends every call as tasks.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import time
 from collections.abc import Callable
@@ -17,11 +20,16 @@ from contextlib import ExitStack
 from unittest import mock
 
 import click
+import record
 from distributed import Client, LocalCluster
 
 import mgraph as mg
+from mgraph.api.graph500 import random_roots
 from mgraph.cluster.base import Rank
 from mgraph.cluster.client_session import ClientSession
+
+# A call is to take at most this much beside its search.
+WANTED_MS = 3.0
 
 
 def nothing(rank: Rank) -> None:
@@ -33,12 +41,16 @@ def nothing(rank: Rank) -> None:
 @click.option("--scale", type=int, default=8, show_default=True)
 @click.option("--calls", type=click.IntRange(min=10), default=1000, show_default=True)
 @click.option("--as-tasks", is_flag=True, help="Send no call directly.")
-def main(workers: tuple[int, ...], scale: int, calls: int, as_tasks: bool) -> None:
+@click.option("--record", "is_recorded", is_flag=True, help="Append to bench/results.")
+def main(workers: tuple[int, ...], scale: int, calls: int, as_tasks: bool, is_recorded: bool) -> None:
     for num_workers in workers:
         with ExitStack() as stack:
             if as_tasks:
                 stack.enter_context(mock.patch.object(ClientSession, "_may_be_direct", _never))
-            print(json.dumps(measure(num_workers, scale, calls) | {"called": "as tasks" if as_tasks else "directly"}))
+            facts = measure(num_workers, scale, calls) | {"called": "as tasks" if as_tasks else "directly"}
+            print(json.dumps(facts), flush=True)
+            if is_recorded:
+                record.append("cpu", None, {"bench": "cluster_call"} | facts)
 
 
 def _never(*_: object) -> bool:
@@ -54,11 +66,12 @@ def measure(num_workers: int, scale: int, calls: int) -> dict[str, object]:
         mg.connect(client, num_ranks=num_workers) as cluster,
         mg.rmat(scale, cluster=cluster) as g,
     ):
-        beside = []
+        beside: list[float] = []
+        (source,) = random_roots(g, 1, seed=1)
 
         def search() -> None:
             began = time.perf_counter()
-            with mg.bfs(g, 1) as found:
+            with mg.bfs(g, source) as found:
                 took = sum(found.stats.seconds.values())
             beside.append(time.perf_counter() - began - took)
 
@@ -69,6 +82,8 @@ def measure(num_workers: int, scale: int, calls: int) -> dict[str, object]:
             **_milliseconds("nothing", _seconds(calls, lambda: cluster.run(nothing))),
             **_milliseconds("bfs", _seconds(calls, search)),
             **_milliseconds("beside_the_search", beside[-calls:]),
+            f"beside_over_{WANTED_MS:g}_ms": sum(1e3 * s > WANTED_MS for s in beside[-calls:]),
+            "load": round(os.getloadavg()[0], 1),
         }
 
 
