@@ -22,6 +22,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mgraph.algorithms.bfs.step_kernels import mark_bits
 from mgraph.algorithms.common.checkpoints import Checkpoints, KeptState
 from mgraph.algorithms.common.dtype_ladder import searched_bytes
 from mgraph.algorithms.common.send_to_owners import send_to_owners
@@ -184,12 +185,14 @@ class _Search:
         self.targets = self.backend.to_device(own_states(partition, comm.rank, until).astype(np.int64))
 
     def _go_on_from(self, state: KeptState) -> None:
-        """Begin with the distances of a checkpoint: far is what is not below its bound."""
+        """Begin with the distances of a checkpoint: far is what is reached, and not below its bound."""
         self.own_distances[:] = state.values
         self._set_bounds(state.bound, state.bound)
-        self.keeps_far = False
-        waiting = state.values[state.values >= state.bound]
-        self.lowest[:] = waiting.min() if len(waiting) else self.top
+        far = ((state.values >= state.bound) & (state.values < self.top)).nonzero()[0]
+        self.far_size = len(far)
+        self.far[: len(far)] = far + self.base
+        mark_bits[self.backend](0, len(far), self.far, self.in_far)
+        self.lowest[:] = state.values[far].min() if len(far) else self.top
 
     @property
     def own_distances(self) -> Array:
