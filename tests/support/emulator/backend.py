@@ -62,6 +62,16 @@ class _Array(ctypes.Structure):
     )
 
 
+class _Stacks(ctypes.Structure):
+    """runtime.h: EmuStacks."""
+
+    _fields_ = (("lock", ctypes.c_uint32), ("num_idle", ctypes.c_uint32), ("idle", ctypes.c_void_p * (1 << 13)))
+
+
+# Of all launches: to map and to unmap stacks took more time than most kernels.
+STACKS = _Stacks()
+
+
 class _Launch(ctypes.Structure):
     """runtime.h: EmuLaunch."""
 
@@ -81,6 +91,7 @@ class _Launch(ctypes.Structure):
         ("num_arrays", ctypes.c_int64),
         ("report", ctypes.c_char_p),
         ("report_bytes", ctypes.c_int64),
+        ("stacks", ctypes.c_void_p),
     )
 
 
@@ -312,6 +323,7 @@ class Module:
                 num_arrays=len(arrays),
                 report=ctypes.cast(report, ctypes.c_char_p),
                 report_bytes=len(report),
+                stacks=ctypes.addressof(STACKS),
             )
             failed = library.emu_launch(ctypes.byref(launch))
         text = report.value.decode() if failed else ""

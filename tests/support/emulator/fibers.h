@@ -1,10 +1,13 @@
 // Fibers: stacks of their own, switched by hand, because a system call at each switch would cost
 // more than the kernel.
 #pragma once
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <ucontext.h>
+
+#include "runtime.h"
 
 #ifdef EMU_SANITIZE
 #include <sanitizer/asan_interface.h>
@@ -22,6 +25,7 @@ struct Context {
   char* stack = nullptr;
   bool entered = false;
 #ifdef EMU_SANITIZE
+  bool ended = false;  // it is left for the last time: its fake stack goes
   void* fake_stack = nullptr;
   const void* outer_stack = nullptr;
   size_t outer_bytes = 0;
@@ -37,15 +41,29 @@ static char* new_stack() {
   }
   return (char*)p + GUARD_BYTES;
 }
-// A process may have some 65,000 mappings, and a stack is two: a module keeps so many between
-// launches.
-constexpr unsigned KEPT_STACKS = 32;
-static void free_stack(Context& context) {
+static void free_stack(char* stack) { munmap(stack - GUARD_BYTES, GUARD_BYTES + STACK_BYTES); }
+
+struct LockedStacks {
+  EmuStacks& stacks;
+  explicit LockedStacks(EmuStacks& stacks) : stacks(stacks) {
+    while (__atomic_exchange_n(&stacks.lock, 1, __ATOMIC_ACQUIRE)) sched_yield();
+  }
+  ~LockedStacks() { __atomic_store_n(&stacks.lock, 0, __ATOMIC_RELEASE); }
+};
+static char* take_stack(EmuStacks& stacks) {
+  LockedStacks locked(stacks);
+  return stacks.num_idle ? stacks.idle[--stacks.num_idle] : new_stack();
+}
+// A process may have some 65,000 mappings, and a stack is two: not all are kept.
+static void give_stack_back(EmuStacks& stacks, char* stack) {
 #ifdef EMU_SANITIZE
-  __asan_unpoison_memory_region(context.stack, STACK_BYTES);
+  __asan_unpoison_memory_region(stack, STACK_BYTES);
 #endif
-  munmap(context.stack - GUARD_BYTES, GUARD_BYTES + STACK_BYTES);
-  context.stack = nullptr, context.entered = false;
+  LockedStacks locked(stacks);
+  if (stacks.num_idle < EMU_MAX_IDLE_STACKS)
+    stacks.idle[stacks.num_idle++] = stack;
+  else
+    free_stack(stack);
 }
 
 // Leave `from` (which must be the one that runs) and go on with `to`; `entry` is where a new one
@@ -55,7 +73,8 @@ __attribute__((noinline, no_sanitize("address"))) static void switch_context(Con
                                                                              void (*entry)()) {
 #ifdef EMU_SANITIZE
   const void* bottom = to.stack ? to.stack : to.outer_stack;
-  __sanitizer_start_switch_fiber(&from.fake_stack, bottom, to.stack ? STACK_BYTES : to.outer_bytes);
+  __sanitizer_start_switch_fiber(from.ended ? nullptr : &from.fake_stack, bottom,
+                                 to.stack ? STACK_BYTES : to.outer_bytes);
 #endif
   if (!__builtin_setjmp(from.jump)) {
     if (to.entered || !to.stack) __builtin_longjmp(to.jump, 1);

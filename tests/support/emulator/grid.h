@@ -44,7 +44,7 @@ static EmuLaunch L;
 static uint64_t writes_so_far;  // of those that are checked
 constexpr unsigned MAX_FIBERS = 1 << 14;
 static Fiber fibers[MAX_FIBERS];  // never moved: each one's stack points here
-static unsigned num_fibers, allocated;
+static unsigned num_fibers;
 static Block* blocks;
 static Fiber* self;  // the running thread
 static Block* here;  // its block

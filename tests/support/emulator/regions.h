@@ -7,6 +7,7 @@
 #pragma once
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "runtime.h"
 
@@ -22,6 +23,23 @@ struct Granule {
   Access write, read;
 };
 
+// Zeroed memory of which only the pages that are touched cost. Of calloc they do not: what is freed
+// raises the size from which it maps, and below that it writes all zeros.
+constexpr size_t MAPPED_BYTES = 64 << 10;
+static void* new_zeros(size_t bytes) {
+  void* p = bytes < MAPPED_BYTES ? calloc(bytes, 1)
+                                 : mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (!p || p == MAP_FAILED) abort();
+  return p;
+}
+static void free_zeros(void* p, size_t bytes) {
+  if (bytes < MAPPED_BYTES)
+    free(p);
+  else
+    munmap(p, bytes);
+}
+
 // Some bytes that kernels may touch. Shadow is kept for each `granule` bytes.
 struct Region {
   char *lo, *hi;
@@ -32,16 +50,16 @@ struct Region {
   char* before;             // what stood there before it was last written
   uint64_t* written;        // when that was, of each granule
 
+  size_t granules() const { return (size_t)(hi - lo) / granule + 1; }
   void open(char* data, size_t bytes, size_t unit, const char* called) {
     lo = data, hi = data + bytes, granule = unit, name = called;
-    // calloc of what is large touches no page: only what the kernel touches costs.
-    shadow = (Granule*)calloc(bytes / unit + 1, sizeof(Granule));
-    readonly = (unsigned char*)calloc(bytes / unit + 1, 1), before = (char*)calloc(bytes + 1, 1);
-    written = (uint64_t*)calloc(bytes / unit + 1, sizeof(uint64_t));
-    if (!shadow || !readonly || !before || !written) abort();
+    shadow = (Granule*)new_zeros(granules() * sizeof(Granule));
+    readonly = (unsigned char*)new_zeros(granules()), before = (char*)new_zeros(bytes + 1);
+    written = (uint64_t*)new_zeros(granules() * sizeof(uint64_t));
   }
   void close() {
-    free(shadow), free(readonly), free(before), free(written);
+    free_zeros(shadow, granules() * sizeof(Granule)), free_zeros(readonly, granules());
+    free_zeros(before, (size_t)(hi - lo) + 1), free_zeros(written, granules() * sizeof(uint64_t));
     shadow = nullptr, readonly = nullptr, before = nullptr, written = nullptr;
   }
   bool holds(const char* p) const { return p >= lo && p < hi; }

@@ -31,16 +31,16 @@ static void finish_switch() {
 #endif
 }
 
-// A fiber lives as long as the module: each launch is one turn of this loop.
 static void fiber_main() {
   finish_switch();
-  for (;;) {
-    L.body(L.args);
-    self->state = DONE;
-    Block& block = *here;
-    if (--block.alive && block.arrived == block.alive) release_barrier(block);
-    switch_context(self->context, outside, nullptr);
-  }
+  L.body(L.args);
+  self->state = DONE;
+  Block& block = *here;
+  if (--block.alive && block.arrived == block.alive) release_barrier(block);
+#ifdef EMU_SANITIZE
+  self->context.ended = true;
+#endif
+  switch_context(self->context, outside, nullptr);
 }
 
 static size_t shared_bytes() { return (size_t)(__stop_emu_shared - __start_emu_shared); }
@@ -110,7 +110,6 @@ static void report_stuck() {
 // ---- one launch ------------------------------------------------------------------------------------
 static void set_up() {
   num_fibers = (unsigned)(L.num_blocks * L.block_size);
-  for (; allocated < num_fibers; allocated++) fibers[allocated].context.stack = new_stack();
   chance_state = L.seed;
   if (L.order < 0) L.order = (int64_t)chance(3);
   if (L.preempt < 0) {
@@ -121,9 +120,8 @@ static void set_up() {
   ring_head = ring_tail = 0;
   for (unsigned i = 0; i < num_fibers; i++) {
     Fiber& f = fibers[i];
-    Context kept = f.context;
     f = Fiber();
-    f.context = kept;
+    f.context.stack = take_stack(*L.stacks);
     f.thread = i % (unsigned)L.block_size, f.block = i / (unsigned)L.block_size,
     f.lane = f.thread & 31;
     push_back(&f);
@@ -159,19 +157,13 @@ static void set_up() {
 }
 
 static void tear_down() {
-  for (unsigned i = 0; failed && i < num_fibers; i++) {
-    fibers[i].context.entered = false;  // left in the middle of a kernel: start it anew next time
-#ifdef EMU_SANITIZE
-    __asan_unpoison_memory_region(fibers[i].context.stack, STACK_BYTES);
-#endif
-  }
+  for (unsigned i = 0; i < num_fibers; i++) give_stack_back(*L.stacks, fibers[i].context.stack);
   for (int64_t b = 0; b < L.num_blocks; b++) {
     blocks[b].shared.close(), blocks[b].dynamic.close();
     free(blocks[b].saved_shared), free(blocks[b].dynamic_shared);
   }
   for (int64_t i = 0; i < L.num_arrays; i++) regions[i].close();
   free(blocks), free(regions);
-  while (allocated > KEPT_STACKS) free_stack(fibers[--allocated].context);
 }
 
 extern "C" __attribute__((visibility("default"))) int emu_launch(const EmuLaunch* launch) {

@@ -16,7 +16,15 @@ struct EmuArray {
   const char* name;
 };
 
-// One launch. backend.py has the same struct in ctypes.
+// Stacks of emulated threads that no launch of this process uses. Launches run at once, each with a
+// module of its own: they take and give back stacks under a lock of one word.
+constexpr unsigned EMU_MAX_IDLE_STACKS = 1 << 13;
+struct EmuStacks {
+  uint32_t lock, num_idle;
+  char* idle[EMU_MAX_IDLE_STACKS];
+};
+
+// One launch. backend.py has the same structs in ctypes.
 struct EmuLaunch {
   void (*body)(void** args);
   void** args;
@@ -33,6 +41,7 @@ struct EmuLaunch {
   int64_t num_arrays;
   char* report;
   int64_t report_bytes;
+  EmuStacks* stacks;
 };
 
 enum EmuAccess { EMU_READ = 1, EMU_WRITE = 2, EMU_ATOMIC = 4, EMU_READONLY = 8 };
