@@ -48,6 +48,7 @@ and appends a record to `bench/results`. The other programs:
   into blocks.
 - `bench/conformance`: the reference code of Graph500, the verifiers of the GAP benchmark, and the rules and data of
   LDBC Graphalytics, each judging mgraph's results ([docs/validation.md](../docs/validation.md)).
+- `bench/delivery.py`: how results of several ranks reach user ids, each part of the way.
 - `bench/scaling.py`: ranks and scales, for `docs/scaling.md`. `bench/sanitize.py`: every algorithm under the tools of
   compute-sanitizer. `bench/device.sh`: all of these on a machine with GPUs.
 
