@@ -467,8 +467,8 @@ def _sends_results(sizes: GraphSizes) -> bool:
 
 
 def _routing_bytes(sizes: GraphSizes) -> int:
-    """Return the bytes of the routing table: for both directions a bit for each state and a count for each word."""
-    return 2 * (4 + sizes.vertex) * sizes.states // 32
+    """Return the bytes of the routing table: the order, and for each rank a bitmap over a range with prefix counts."""
+    return sizes.vertex * sizes.owned + (4 + sizes.vertex) * sizes.users * sizes.partition.num_ranks // 32
 
 
 def _result_bytes(sizes: GraphSizes, seen: int, state: int) -> int:

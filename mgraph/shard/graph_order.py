@@ -46,9 +46,8 @@ def _conversion(shard: Shard, distance: np.dtype) -> Callable[..., list[Array]]:
     """Return a prepared launch that converts the distances of owned vertices."""
     num = shard.num_owned
     return shard.backend.prepared(
-        translate_tree, 0, num, None, num, shard.partition.stride, 1, None, None, 1, Bound(distance), None, None,
-        Allocated(num, user_dtype(distance)), None,
-    )  # fmt: skip
+        translate_tree, 0, num, None, num, Bound(distance), None, None, Allocated(num, user_dtype(distance)), None
+    )
 
 
 @cached_on_shard

@@ -142,23 +142,22 @@ class Blocks(EdgeBlocks):
 
 @dataclass
 class ResultRouting:
-    """Routing table for results: the rank that serves each owned vertex's user id, and the source of each value.
+    """Routing table for results: which values each rank sends to which rank, and where a rank finds those it serves.
 
-    Bitmaps over states with per-word prefix counts: the value of a set bit is at index before[word] + number of set
-    bits before it in its word. Values to one rank are in order of vertices, values received in order of source ranks.
+    The values from one rank to another are in order of user ids. Each part begins at a multiple of PART_ALIGNMENT, on
+    both sides; what is between two parts is never read.
     """
 
-    send_bits: Array  # for every rank a bitmap of `stride` bits over the owned vertices
-    send_before: Array
-    recv_bits: Array  # bitmap over all states
-    recv_before: Array
-    send_counts: list[int]  # number of values to each rank
-    recv_counts: list[int]  # number of values from each rank
+    order: Array  # the owned vertices in the order in which their values are sent; 0 between two parts
+    recv_bits: Array  # for every rank a bitmap over the user ids of this rank's range: those whose vertices it owns
+    recv_before: Array  # for each word of it the index of its first value among those received
+    counts: np.ndarray  # counts[r, s]: the number of values from rank r to rank s
+    max_received: int  # for how many values the rank that receives most needs room
     users: Array | None = None  # the user id of every state; stored only with rows, which are much larger
 
     @property
     def nbytes(self) -> int:
-        parts = (self.send_bits, self.send_before, self.recv_bits, self.recv_before, self.users)
+        parts = (self.order, self.recv_bits, self.recv_before, self.users)
         return sum(part.nbytes for part in parts if part is not None)
 
 

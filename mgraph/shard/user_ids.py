@@ -13,21 +13,24 @@ from mgraph.backends.base import Allocated, Backend, Bound
 from mgraph.backends.cpu import CpuBackend
 from mgraph.comm.base import Communicator
 from mgraph.shard.edge_order_kernels import count_order, is_sorted, sort_arcs
-from mgraph.shard.result_routing import aligned_starts, require_result_routing
+from mgraph.shard.persistent_delivery import Delivery, fits_peer_buffers
+from mgraph.shard.result_routing import aligned_starts, bits_of_range, require_result_routing
 from mgraph.shard.rows_kernels import look_up
 from mgraph.shard.shard import ResultRouting, Shard, cached_on_shard
 from mgraph.shard.user_ids_kernels import (
-    deal_tree,
+    GROUP,
     find_positions,
     gather_levels,
     gather_parents,
+    merge_trees,
+    pack_tree,
     scatter_few,
     split_levels,
     split_parents,
     translate_levels,
     translate_tree,
 )
-from mgraph.types import LEVEL, NARROW_LEVEL, Array, vertex_dtype
+from mgraph.types import LEVEL, NARROW_LEVEL, Array
 
 # Few vertices are reached: at most one of this many.
 SMALL_SHARE = 8
@@ -86,12 +89,19 @@ def translate_results(
     Predecessors are user ids, int64, -1 for none.
     """
     routing = require_result_routing(shard, comm)
-    step = 1
     columns = [distances, predecessors]
-    if routing is not None:
-        step, columns = _send_to_servers(shard, comm, routing, distances, predecessors)
-    dtypes = [None if column is None else column.dtype for column in columns]
-    return _translation(shard, step, *dtypes)(*[column for column in columns if column is not None])
+    if routing is None:
+        dtypes = [None if column is None else column.dtype for column in columns]
+        return _translation(shard, *dtypes)(*[column for column in columns if column is not None])
+    users = None if predecessors is None else users_of_states(shard, comm)
+    value_bytes = sum(sent.dtype.itemsize for sent in (distances, users) if sent is not None)
+    if not fits_peer_buffers(comm, routing, value_bytes):
+        return _merged(shard, comm, _exchanged(shard, comm, routing, distances, predecessors, users))
+    delivery = Delivery(shard, comm, distances, predecessors, users)
+    try:
+        return _merged(shard, comm, delivery.columns)
+    finally:
+        delivery.wait()
 
 
 def translate_when_read(
@@ -121,7 +131,7 @@ def translate_when_read(
         tables = shard.position_of_user, users
         return {name: partial(_of_words, backend, n, words, tables, name == "predecessors") for name in given}
     dtypes = {"distances": (distances.dtype, None), "predecessors": (None, shard.partition.dtype)}
-    return {name: partial(_only, _translation(shard, 1, *dtypes[name]), values) for name, values in given.items()}
+    return {name: partial(_only, _translation(shard, *dtypes[name]), values) for name, values in given.items()}
 
 
 def _scatter(
@@ -165,75 +175,91 @@ def _only(launch: Callable[..., list[Array]], values: np.ndarray) -> np.ndarray:
 
 
 @cached_on_shard
-def _translation(
-    shard: Shard, step: int, distance: np.dtype | None, parent: np.dtype | None
-) -> Callable[..., list[Array]]:
-    """Return a prepared launch that writes distances and predecessors in order of user ids."""
+def _translation(shard: Shard, distance: np.dtype | None, parent: np.dtype | None) -> Callable[..., list[Array]]:
+    """Return a prepared launch that writes distances and predecessors in order of user ids, on their owner."""
     (lo, hi) = shard.user_range
     partition = shard.partition
-    routing = shard.result_routing
-    out = (
-        None if distance is None else Allocated(hi - lo, user_dtype(distance)),
-        None if parent is None else Allocated(hi - lo, np.dtype(np.int64)),
-    )
+    out = _columns(shard, distance, parent is not None)
     # A single rank derives a level from the predecessor's: most predecessors are hubs, with their levels in the cache.
-    if partition.cyclic and routing is None and distance in (LEVEL, NARROW_LEVEL) and parent is not None:
+    if partition.cyclic and distance in (LEVEL, NARROW_LEVEL) and parent is not None:
         return shard.backend.prepared(
             translate_levels, 0, hi - lo, shard.position_of_user, partition.num_positions,
             Bound(distance), Bound(parent), shard.user_of_local, *out,
         )  # fmt: skip
     # In natural order a rank serves its own vertices: user id i of its range is local i, and has a state.
-    shape = (
-        (shard.position_of_user, partition.num_positions, partition.stride, partition.multiplier)
-        if partition.cyclic
-        else (None, shard.num_owned, partition.stride, 1)
-    )
-    bits, before = (None, None) if routing is None else (routing.recv_bits, routing.recv_before)
+    shape = (shard.position_of_user, partition.num_positions) if partition.cyclic else (None, shard.num_owned)
     return shard.backend.prepared(
-        translate_tree, 0, hi - lo, *shape, bits, before, step,
+        translate_tree, 0, hi - lo, *shape,
         None if distance is None else Bound(distance), None if parent is None else Bound(parent),
-        shard.user_of_local if routing is None else None, *out,
+        shard.user_of_local, *out,
     )  # fmt: skip
 
 
-def _send_to_servers(
-    shard: Shard, comm: Communicator, routing: ResultRouting, distances: Array | None, predecessors: Array | None
-) -> tuple[int, list[Array | None]]:
-    """Send values of owned vertices to the ranks that serve their user ids.
+def _columns(shard: Shard, distance: np.dtype | None, has_parents: bool) -> tuple[Allocated | None, Allocated | None]:
+    """Return placeholders for the columns of this rank's range of user ids."""
+    (lo, hi) = shard.user_range
+    return (
+        None if distance is None else Allocated(hi - lo, user_dtype(distance)),
+        Allocated(hi - lo, np.dtype(np.int64)) if has_parents else None,
+    )
 
-    Return the step and the columns received. Columns of equal width are interleaved, so that both values of a vertex
-    are in one cache line: then the step, the distance between values of a column, is 2.
-    """
+
+def _exchanged(
+    shard: Shard,
+    comm: Communicator,
+    routing: ResultRouting,
+    distances: Array | None,
+    predecessors: Array | None,
+    users: Array | None,
+) -> list[Array | None]:
+    """Send values of owned vertices to the ranks that serve their user ids, by a verb; return those received."""
     backend = shard.backend
     partition = shard.partition
-    ids = vertex_dtype(shard.info.num_vertices)
-    dtypes = [None if distances is None else distances.dtype, None if predecessors is None else ids]
-    present = [dtype for dtype in dtypes if dtype is not None]
-    step = 2 if [dtype.itemsize for dtype in present] == [ids.itemsize] * 2 else 1
+    sent = routing.counts[comm.rank].tolist()
+    received = routing.counts[:, comm.rank].tolist()
 
-    def allocate(num: int) -> tuple[list[Array], list[Array | None]]:
-        """Return buffers for `num` vertices, and the columns as views of them."""
-        if step == 2:
-            both = backend.xp.empty(2 * num, ids)
-            return [both], [both.view(present[0]), both[1:]]
-        each = [None if dtype is None else backend.xp.empty(num, dtype) for dtype in dtypes]
-        return [column for column in each if column is not None], each
+    def allocate(counts: list[int]) -> list[Array | None]:
+        """Return buffers for distances and predecessors."""
+        num = aligned_starts(counts)[-1]
+        return [None if of is None else backend.xp.empty(num, of.dtype) for of in (distances, users)]
 
-    users = None if predecessors is None else users_of_states(shard, comm)
-    send_buffers, send_columns = allocate(aligned_starts(routing.send_counts)[-1])
-    deal_tree[backend](
-        0, shard.num_owned, shard.user_of_local, shard.user_stride, routing.send_bits, routing.send_before,
-        distances, predecessors, users, partition.stride, partition.multiplier, step, *send_columns,
+    outgoing = allocate(sent)
+    incoming = allocate(received)
+    pack_tree[backend](
+        0, len(routing.order), routing.order, distances, predecessors, users, partition.stride, partition.multiplier,
+        *outgoing,
     )  # fmt: skip
-    recv_buffers, recv_columns = allocate(aligned_starts(routing.recv_counts)[-1])
-    for send, recv in zip(send_buffers, recv_buffers, strict=True):
-        comm.alltoallv(_parts(send, routing.send_counts, step), _parts(recv, routing.recv_counts, step))
-    return step, recv_columns
+    for send, recv in zip(outgoing, incoming, strict=True):
+        if send is not None and recv is not None:
+            comm.alltoallv(_parts(send, sent), _parts(recv, received))
+    return incoming
 
 
-def _parts(buffer: Array, counts: list[int], step: int) -> list[Array]:
-    """Return each rank's part of a buffer with `step` values for each of counts[rank] vertices."""
-    return [buffer[step * at : step * (at + count)] for at, count in zip(aligned_starts(counts), counts, strict=False)]
+def _parts(buffer: Array, counts: list[int]) -> list[Array]:
+    """Return each rank's part of a buffer."""
+    return [buffer[at : at + count] for at, count in zip(aligned_starts(counts), counts, strict=False)]
+
+
+def _merged(shard: Shard, comm: Communicator, received: list[Array | None]) -> list[Array]:
+    """Return the columns of what was received."""
+    dtypes = [None if column is None else column.dtype for column in received]
+    return _merge(shard, comm, *dtypes)(*[column for column in received if column is not None])
+
+
+@cached_on_shard
+def _merge(
+    shard: Shard, comm: Communicator, distance: np.dtype | None, user: np.dtype | None
+) -> Callable[..., list[Array]]:
+    """Return a prepared launch that writes received distances and predecessors in order of user ids."""
+    (lo, hi) = shard.user_range
+    routing = require_result_routing(shard, comm)
+    assert routing is not None, "the caller checks this"
+    return shard.backend.prepared(
+        merge_trees, 0, -(-(hi - lo) // GROUP), hi - lo,
+        routing.recv_bits, routing.recv_before, bits_of_range(shard), comm.size,
+        None if distance is None else Bound(distance), None if user is None else Bound(user),
+        *_columns(shard, distance, user is not None),
+    )  # fmt: skip
 
 
 def users_of_states(shard: Shard, comm: Communicator) -> Array:

@@ -1,3 +1,4 @@
+#include "packed_tree.cuh"
 #include "prelude.cuh"
 
 extern "C" __global__ void find_positions(i64 lo, i64 hi, const vertex_t* positions, i64 first,
@@ -8,9 +9,6 @@ extern "C" __global__ void find_positions(i64 lo, i64 hi, const vertex_t* positi
   }
 }
 
-// Vertices that a thread processes at once, so that the latencies of their loads overlap.
-constexpr int EACH = 4;
-
 // Convert a distance to the dtype of results, with -1 (inf for floats) for unreached.
 __device__ inline out_t result_distance(dist_t value) {
   bool reached = value != top_of<dist_t>::value();
@@ -19,10 +17,16 @@ __device__ inline out_t result_distance(dist_t value) {
                                    : (out_t)-1;
 }
 
-extern "C" __global__ void mark_serving_ranks(i64 lo, i64 hi, const id_t* users, i64 user_stride,
-                                              i64 stride, u32* bits) {
+// The bit of a user id where each rank's range of `user_stride` ids has `stride` bits.
+__device__ inline i64 bit_of_user(id_t user, i64 user_stride, i64 stride) {
+  id_t each = (id_t)user_stride;
+  return (i64)(user / each) * stride + (i64)(user % each);
+}
+
+extern "C" __global__ void mark_users(i64 lo, i64 hi, const id_t* users, i64 user_stride,
+                                      i64 stride, u32* bits) {
   for (i64 i = lo + thread_index(); i < hi; i += thread_count())
-    set_bit(bits, (i64)(users[i] / (id_t)user_stride) * stride + i);
+    set_bit(bits, bit_of_user(users[i], user_stride, stride));
 }
 
 extern "C" __global__ void count_ones(i64 lo, i64 hi, const u32* bits, vertex_t* counts) {
@@ -30,31 +34,72 @@ extern "C" __global__ void count_ones(i64 lo, i64 hi, const u32* bits, vertex_t*
     counts[i] = (vertex_t)__popc(bits[i]);
 }
 
-// A thread processes EACH vertices at once, as in translate_tree.
-extern "C" __global__ void deal_tree(i64 lo, i64 hi, const id_t* users, i64 user_stride,
-                                     const u32* bits, const vertex_t* before, const dist_t* values,
+extern "C" __global__ void order_by_user(i64 lo, i64 hi, const id_t* users, i64 user_stride,
+                                         i64 stride, const u32* bits, const vertex_t* before,
+                                         vertex_t* order) {
+  for (i64 i = lo + thread_index(); i < hi; i += thread_count())
+    order[ones_before(bits, before, bit_of_user(users[i], user_stride, stride))] = (vertex_t)i;
+}
+
+extern "C" __global__ void pack_tree(i64 lo, i64 hi, const vertex_t* order, const dist_t* values,
                                      const parent_t* parents, const id_t* user_of_state, i64 stride,
-                                     i64 multiplier, i64 step, dist_t* out_values,
-                                     id_t* out_parents) {
-  for (i64 i = lo + thread_index(); i < hi; i += EACH * thread_count()) {
-    i64 place[EACH];
-    parent_t parent[EACH];
-    id_t user[EACH];
-    for (int k = 0; k < EACH; k++) {
-      i64 v = i + k * thread_count();
-      if (v >= hi) continue;
-      place[k] = ones_before(bits, before, (i64)(users[v] / (id_t)user_stride) * stride + v) * step;
-      parent[k] = out_parents ? load_readonly(parents + v) : top_of<parent_t>::value();
+                                     i64 multiplier, dist_t* out_values, id_t* out_parents) {
+  TreeOfVertices tree = {order,
+                         out_values ? values : nullptr,
+                         out_parents ? parents : nullptr,
+                         user_of_state,
+                         stride,
+                         multiplier};
+  pack(
+      tree, lo, hi, [&](i64 i) { return i; },
+      [&](i64 i, dist_t value, id_t parent) {
+        if (out_values) out_values[i] = value;
+        if (out_parents) out_parents[i] = parent;
+      });
+}
+
+// Words of a group of user ids: each lane of a warp has one bit of each.
+constexpr int WORDS = 4;
+
+template <class T> __device__ inline void load_group(const T* from, T (&to)[WORDS]) {
+  for (int k = 0; k < WORDS; k += Quad<T>::size) {
+    Quad<T> quad = load_quad(from + k);
+    for (int i = 0; i < Quad<T>::size; i++) to[k + i] = quad.of[i];
+  }
+}
+
+// Lanes load the same words, each by one transaction for the warp; values are read and written in
+// streams.
+extern "C" __global__ void merge_trees(i64 lo, i64 hi, i64 num_users, const u32* bits,
+                                       const vertex_t* before, i64 stride, i64 num_ranks,
+                                       const dist_t* values, const id_t* parents,
+                                       out_t* out_distances, i64* out_parents) {
+  int lane = lane_index();
+  for (i64 group = lo + warp_index(); group < hi; group += warp_count()) {
+    i64 place[WORDS];
+    for (int k = 0; k < WORDS; k++) place[k] = -1;
+#pragma unroll 4
+    for (i64 r = 0; r < num_ranks; r++) {
+      i64 first = r * (stride >> 5) + group * WORDS;
+      u32 marked[WORDS];
+      vertex_t index[WORDS];
+      load_group(bits + first, marked);
+      load_group(before + first, index);
+      for (int k = 0; k < WORDS; k++)
+        if (marked[k] >> lane & 1) place[k] = (i64)index[k] + lanes_before(marked[k]);
     }
-    for (int k = 0; k < EACH; k++) {
-      user[k] = top_of<id_t>::value();
-      if (i + k * thread_count() < hi && parent[k] != top_of<parent_t>::value())
-        user[k] = load_readonly(user_of_state + state_of((i64)parent[k], stride, multiplier));
+    dist_t value[WORDS];
+    id_t parent[WORDS];
+    for (int k = 0; k < WORDS; k++) {
+      bool has = place[k] >= 0;
+      value[k] = has && out_distances ? load_readonly(values + place[k]) : top_of<dist_t>::value();
+      parent[k] = has && out_parents ? load_readonly(parents + place[k]) : top_of<id_t>::value();
     }
-    for (int k = 0; k < EACH; k++) {
-      i64 v = i + k * thread_count();
-      if (v < hi && out_parents) out_parents[place[k]] = user[k];
-      if (v < hi && out_values) out_values[place[k]] = load_readonly(values + v);
+    for (int k = 0; k < WORDS; k++) {
+      i64 user = (group * WORDS + k) * 32 + lane;
+      if (user < num_users && out_parents)
+        out_parents[user] = parent[k] == top_of<id_t>::value() ? -1 : (i64)parent[k];
+      if (user < num_users && out_distances) out_distances[user] = result_distance(value[k]);
     }
   }
 }
@@ -114,11 +159,9 @@ extern "C" __global__ void translate_parents(i64 lo, i64 hi, const vertex_t* par
 }
 
 extern "C" __global__ void translate_tree(i64 lo, i64 hi, const vertex_t* positions,
-                                          i64 num_positions, i64 stride, i64 multiplier,
-                                          const u32* bits, const vertex_t* before, i64 step,
-                                          const dist_t* values, const parent_t* parents,
-                                          const id_t* users, out_t* out_distances,
-                                          i64* out_parents) {
+                                          i64 num_positions, const dist_t* values,
+                                          const parent_t* parents, const id_t* users,
+                                          out_t* out_distances, i64* out_parents) {
   constexpr parent_t NONE = top_of<parent_t>::value();
   for (i64 i = lo + thread_index(); i < hi; i += EACH * thread_count()) {
     i64 place[EACH], parent_of_user[EACH];
@@ -127,10 +170,8 @@ extern "C" __global__ void translate_tree(i64 lo, i64 hi, const vertex_t* positi
     for (int k = 0; k < EACH; k++) {
       i64 user = i + k * thread_count(), position = num_positions;
       if (user < hi) position = positions ? (i64)load_readonly(positions + user) : user;
-      place[k] = position < num_positions ? state_of(position, stride, multiplier) : -1;
+      place[k] = position < num_positions ? position : -1;
     }
-    for (int k = 0; k < EACH; k++)
-      if (bits && place[k] >= 0) place[k] = ones_before(bits, before, place[k]) * step;
     for (int k = 0; k < EACH; k++) {
       parent[k] = place[k] < 0 || !out_parents ? NONE : load_readonly(parents + place[k]);
       value[k] = place[k] < 0 || !out_distances ? top_of<dist_t>::value()
@@ -138,9 +179,7 @@ extern "C" __global__ void translate_tree(i64 lo, i64 hi, const vertex_t* positi
     }
     for (int k = 0; k < EACH; k++) {
       parent_of_user[k] = parent[k] == NONE ? -1 : (i64)parent[k];
-      if (users && parent[k] != NONE)
-        parent_of_user[k] =
-            (i64)load_readonly(users + state_of((i64)parent[k], stride, multiplier));
+      if (users && parent[k] != NONE) parent_of_user[k] = (i64)load_readonly(users + parent[k]);
     }
     for (int k = 0; k < EACH; k++) {
       i64 user = i + k * thread_count();

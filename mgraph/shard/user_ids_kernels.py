@@ -11,6 +11,9 @@ import numpy as np
 from mgraph.backends.kernel import inline, kernel
 from mgraph.backends.numba_helpers import ones_before, ones_of, set_bit, state_of, top_of
 
+# merge_trees writes this many neighboring columns' values at once, 4 for each lane of a warp.
+GROUP = 128
+
 
 @kernel(vertex_t="positions")
 def find_positions(lo, hi, positions, first, num_users, words):
@@ -20,11 +23,17 @@ def find_positions(lo, hi, positions, first, num_users, words):
         words[i] = positions[user] if 0 <= user < num_users else -1
 
 
+@inline
+def bit_of_user(user, user_stride, stride):
+    """Return the bit of a user id where each rank's range of `user_stride` ids has `stride` bits."""
+    return user // user_stride * stride + user % user_stride
+
+
 @kernel(id_t="users")
-def mark_serving_ranks(lo, hi, users, user_stride, stride, bits):
-    """Mark every owned vertex in the bitmap, of `stride` bits, of the rank that serves its user id."""
+def mark_users(lo, hi, users, user_stride, stride, bits):
+    """Mark the user id of every owned vertex in the bitmap of the rank that serves it."""
     for i in range(lo, hi):
-        set_bit(bits, np.int64(users[i]) // user_stride * stride + i)
+        set_bit(bits, bit_of_user(np.int64(users[i]), user_stride, stride))
 
 
 @kernel(vertex_t="counts")
@@ -34,24 +43,52 @@ def count_ones(lo, hi, bits, counts):
         counts[i] = ones_of(bits[i])
 
 
-@kernel(vertex_t="before", dist_t="values", parent_t="parents", id_t="users")
-def deal_tree(
-    lo, hi, users, user_stride, bits, before, values, parents, user_of_state, stride, multiplier, step, out_values,
-    out_parents,
-):  # fmt: skip
-    """Write distances, and predecessors as user ids, contiguously for every serving rank, in order of vertices.
-
-    `bits` (of mark_serving_ranks) and `before` are a bitmap with prefix counts, which gives the index of a vertex's
-    values; these are `step` apart. An output that is None is not written.
-    """
+@kernel(id_t="users", vertex_t="order")
+def order_by_user(lo, hi, users, user_stride, stride, bits, before, order):
+    """Write every owned vertex to its place in the order of user ids, by a bitmap of these with prefix counts."""
     for i in range(lo, hi):
-        place = ones_before(bits, before, np.int64(users[i]) // user_stride * stride + i) * step
+        order[ones_before(bits, before, bit_of_user(np.int64(users[i]), user_stride, stride))] = i
+
+
+@kernel(vertex_t="order", dist_t="values", parent_t="parents", id_t="user_of_state")
+def pack_tree(
+    lo, hi, order, values, parents, user_of_state, stride, multiplier, out_values, out_parents
+):  # fmt: skip
+    """Write the distances of vertices in an order, and their predecessors as user ids; outputs may be None."""
+    for i in range(lo, hi):
+        v = np.int64(order[i])
         if out_values is not None:
-            out_values[place] = values[i]
+            out_values[i] = values[v]
         if out_parents is not None:
-            out_parents[place] = np.iinfo(out_parents.dtype).max
-            if parents[i] != np.iinfo(parents.dtype).max:
-                out_parents[place] = user_of_state[state_of(np.int64(parents[i]), stride, multiplier)]
+            out_parents[i] = np.iinfo(out_parents.dtype).max
+            if parents[v] != np.iinfo(parents.dtype).max:
+                out_parents[i] = user_of_state[state_of(np.int64(parents[v]), stride, multiplier)]
+
+
+@kernel(lanes=32, vertex_t="before", dist_t="values", id_t="parents", out_t="out_distances")
+def merge_trees(lo, hi, num_users, bits, before, stride, num_ranks, values, parents, out_distances, out_parents):
+    """Write the distances and predecessors received from all ranks in order of user ids; outputs may be None.
+
+    A work item is GROUP user ids. Every rank has `stride` bits, in whole groups, of a bitmap with prefix counts, where
+    those of its vertices are set. A vertex without a bit has no arcs: as for an unreached one -1 (inf for float
+    distances) is written.
+    """
+    for group in range(lo, hi):
+        first = group * GROUP
+        last = min(first + GROUP, num_users)
+        if out_parents is not None:
+            out_parents[first:last] = -1
+        if out_distances is not None:
+            out_distances[first:last] = np.inf if values.dtype.kind == "f" else -1
+        for r in range(num_ranks):
+            for i in range(first, last):
+                bit = r * stride + i
+                if bits[bit >> 5] >> (bit & 31) & 1:
+                    place = ones_before(bits, before, bit)
+                    if out_parents is not None and parents[place] != np.iinfo(parents.dtype).max:
+                        out_parents[i] = parents[place]
+                    if out_distances is not None and values[place] != top_of(values):
+                        out_distances[i] = values[place]
 
 
 @inline
@@ -113,18 +150,14 @@ def translate_parents(lo, hi, parents, stride, multiplier, users, out_parents):
 
 
 @kernel(light=64, vertex_t="positions", dist_t="values", parent_t="parents", id_t="users", out_t="out_distances")
-def translate_tree(
-    lo, hi, positions, num_positions, stride, multiplier, bits, before, step, values, parents, users, out_distances,
-    out_parents,
-):  # fmt: skip
-    """Write distances and predecessors in order of user ids, -1 (inf for floats) if unreached.
+def translate_tree(lo, hi, positions, num_positions, values, parents, users, out_distances, out_parents):
+    """Write distances and predecessors in order of user ids, -1 (inf for floats) if unreached, on their owner.
 
-    Outputs may be None. `values` and `parents` are by state, or with `bits` contiguous for the states with a set bit,
-    `step` apart. `users` has the user id of every state index, or is None if predecessors are user ids already.
+    `positions` is None where user id i of the range is the i-th vertex, and then `users` is None too: predecessors are
+    user ids already. Outputs may be None.
     """
-    if positions is None and bits is None and users is None and multiplier == 1:
-        # In natural order, where states are positions. Loops over slices, which compilers make instructions for several
-        # values at once of.
+    if positions is None:
+        # Loops over slices, which compilers make instructions for several values at once of.
         last = max(lo, min(hi, num_positions))
         if out_parents is not None:
             translate_values(parents[lo:last], np.iinfo(parents.dtype).max, -1, out_parents[lo:last])
@@ -135,21 +168,16 @@ def translate_tree(
             out_distances[last:hi] = none
         return
     for i in range(lo, hi):
-        position = i if positions is None else np.int64(positions[i])
+        position = np.int64(positions[i])
         has = position < num_positions
-        place = state_of(position, stride, multiplier) if has else 0
-        if has and bits is not None:
-            place = ones_before(bits, before, place) * step
         if out_parents is not None:
-            parent = parents[place] if has else np.iinfo(parents.dtype).max
-            if parent == np.iinfo(parents.dtype).max:
-                out_parents[i] = -1
-            else:
-                out_parents[i] = parent if users is None else users[state_of(np.int64(parent), stride, multiplier)]
+            out_parents[i] = -1
+            if has and parents[position] != np.iinfo(parents.dtype).max:
+                out_parents[i] = users[parents[position]]
         if out_distances is not None:
             out_distances[i] = np.inf if values.dtype.kind == "f" else -1
-            if has and values[place] != top_of(values):
-                out_distances[i] = values[place]
+            if has and values[position] != top_of(values):
+                out_distances[i] = values[position]
 
 
 @inline

@@ -18,7 +18,7 @@ import mgraph as mg
 from mgraph.cluster.in_process import InProcessCluster
 
 PARTIAL = {
-    "result_routing": ("mgraph.shard.result_routing._prefix", False, "frontier"),
+    "result_routing": ("mgraph.shard.result_routing.ResultRouting", False, "frontier"),
     "in_rows": ("mgraph.shard.rows.batch_arcs", True, "frontier"),
     "blocks": ("mgraph.shard.edge_blocks.block_batch", False, "sweep"),
 }

@@ -35,7 +35,9 @@ from mgraph.comm.base import Communicator
 from mgraph.comm.peer_memory import HEAD_BYTES, require_peer_buffers
 from mgraph.partition import ALIGNMENT, Partition
 from mgraph.shard.in_rows import require_first_neighbors
+from mgraph.shard.persistent_delivery import delivery_bytes, planned_delivery_bytes
 from mgraph.shard.shard import Shard, cached_on_shard
+from mgraph.types import LEVEL
 
 # An inbox holds candidates for 1 / INBOX_PART of its rank's vertices: enough for one arc per 8 vertices, if no rank
 # receives more than twice its share. More arcs are pushed as bits.
@@ -47,7 +49,8 @@ HUB_ARCS = 1 << 14
 def require_bfs_buffers(shard: Shard, comm: Communicator) -> bool:
     """Open the peer buffers that bfs_multi_gpu() needs; return whether all ranks have access."""
     assert isinstance(shard.backend, PersistentBackend), "the variant applies to no other"
-    return require_peer_buffers(comm, shard.backend, peer_buffer_bytes(shard.partition)) is not None
+    num_bytes = max(peer_buffer_bytes(shard.partition), delivery_bytes(shard, comm, LEVEL.itemsize))
+    return require_peer_buffers(comm, shard.backend, num_bytes) is not None
 
 
 def bfs_multi_gpu(
@@ -143,10 +146,15 @@ def _bytes(sizes: GraphSizes) -> int:
     return (1 + 4 + 2 * sizes.vertex) * sizes.owned
 
 
+def _planned_buffer_bytes(sizes: GraphSizes) -> int:
+    delivered = planned_delivery_bytes(sizes.partition, sizes.id_bytes, LEVEL.itemsize)
+    return max(peer_buffer_bytes(sizes.partition), delivered)
+
+
 PEER_BUFFERS = Derived(
     "peer_buffers",
     lambda shard, comm, dtype: require_bfs_buffers(shard, comm),
-    lambda sizes: HEAD_BYTES + peer_buffer_bytes(sizes.partition),
+    lambda sizes: HEAD_BYTES + _planned_buffer_bytes(sizes),
 )
 VARIANT = Variant(
     "bfs.persistent_multi_gpu",

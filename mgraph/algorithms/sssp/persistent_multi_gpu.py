@@ -32,6 +32,7 @@ from mgraph.backends.base import Allocated, PersistentBackend
 from mgraph.comm.base import Communicator
 from mgraph.comm.peer_memory import HEAD_BYTES, require_peer_buffers
 from mgraph.partition import Partition
+from mgraph.shard.persistent_delivery import delivery_bytes, planned_delivery_bytes
 from mgraph.shard.shard import Shard, cached_on_shard, long_rows
 from mgraph.shard.weight_sorted_rows import SPARSE_DEGREE, class_scale, wants_weight_sorted_rows
 from mgraph.types import smallest_of, unreached_of
@@ -48,7 +49,9 @@ DELTA_DIVISOR = 8
 def require_sssp_buffers(shard: Shard, comm: Communicator, dtype: np.dtype) -> bool:
     """Open the peer buffers of sssp_multi_gpu(), once for all graphs of a size; return whether they exist."""
     assert isinstance(shard.backend, PersistentBackend), "the variant applies to no other"
-    return require_peer_buffers(comm, shard.backend, peer_buffer_bytes(shard.partition, dtype.itemsize)) is not None
+    itemsize = dtype.itemsize
+    num_bytes = max(peer_buffer_bytes(shard.partition, itemsize), delivery_bytes(shard, comm, itemsize))
+    return require_peer_buffers(comm, shard.backend, num_bytes) is not None
 
 
 def sssp_multi_gpu(
@@ -169,10 +172,16 @@ def _bytes(sizes: GraphSizes) -> int:
     return state * sizes.owned + 4 * work_words(sizes.partition, sizes.row_arcs) + (8 + 12) * sizes.owned
 
 
+def _planned_buffer_bytes(sizes: GraphSizes, itemsize: int) -> int:
+    return max(
+        peer_buffer_bytes(sizes.partition, itemsize), planned_delivery_bytes(sizes.partition, sizes.id_bytes, itemsize)
+    )
+
+
 PEER_BUFFERS = Derived(
     "peer_buffers",
     _require_first_buffers,
-    lambda sizes: HEAD_BYTES + peer_buffer_bytes(sizes.partition, searched_bytes(sizes, has_peer_buffers=True)),
+    lambda sizes: HEAD_BYTES + _planned_buffer_bytes(sizes, searched_bytes(sizes, has_peer_buffers=True)),
 )
 VARIANT = Variant(
     "sssp.persistent_multi_gpu",

@@ -41,8 +41,8 @@ SANITIZE = os.environ.get("MGRAPH_EMULATOR_SANITIZE") == "1"
 # bytes neither 0 nor 255. Two, because one byte has too few values to be distinguished from data.
 POISONS = (0xFFF5A5F5, 0x7FF3C9B1)
 ORDERS = {"seeded": -1, "random": 0, "stack": 1, "queue": 2}
-# Bytes of the smallest numbers in peer buffers: those of 16 bits have writers of their own.
-PEER_BUFFER_GRANULE = 2
+# Bytes of the smallest numbers in peer buffers, levels: each has a writer of its own.
+PEER_BUFFER_GRANULE = 1
 MAX_THREADS = 1 << 14
 WARP = 32
 # The width that kernels declare for a Python number, and the null pointer for None.

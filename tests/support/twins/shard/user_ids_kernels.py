@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from twins.case import Case, Unwritten
 from twins.drawing import DrawnRows, rows, some, types_found
 
+from mgraph.shard.user_ids_kernels import GROUP
 from mgraph.types import LEVEL, NARROW_LEVEL, none_of
 
 
@@ -15,8 +16,7 @@ def _range(draw: st.DrawFn, r: DrawnRows) -> dict:
     n = draw(st.integers(1, r.num_owned))
     num_positions = draw(st.integers(0, r.num_owned))
     table = r.random.permutation(r.num_owned)[:n].astype(r.types.vertex) if draw(st.booleans()) else None
-    shape = {"num_positions": num_positions, "stride": r.stride, "multiplier": r.multiplier}
-    return {"lo": 0, "hi": n, "positions": table, **shape}
+    return {"lo": 0, "hi": n, "positions": table, "num_positions": num_positions}
 
 
 def find_positions(draw: st.DrawFn) -> Case:
@@ -28,10 +28,10 @@ def find_positions(draw: st.DrawFn) -> Case:
     return Case({"lo": 0, "hi": len(words), "positions": table, "first": first, "num_users": n, "words": words})
 
 
-def mark_serving_ranks(draw: st.DrawFn) -> Case:
-    users, user_stride, stride, bits, _ = _draw_routing(draw)
+def mark_users(draw: st.DrawFn) -> Case:
+    users, user_stride, bits, _ = _draw_routing(draw)
     return Case({
-        "lo": 0, "hi": len(users), "users": users, "user_stride": user_stride, "stride": stride,
+        "lo": 0, "hi": len(users), "users": users, "user_stride": user_stride, "stride": _stride(user_stride),
         "bits": np.zeros_like(bits),
     })  # fmt: skip
 
@@ -41,24 +41,53 @@ def count_ones(draw: st.DrawFn) -> Case:
     return Case({"lo": 0, "hi": len(bits), "bits": bits, "counts": Unwritten(len(bits), before.dtype)})
 
 
-def deal_tree(draw: st.DrawFn) -> Case:
-    r = draw(rows(types_found))
-    users, user_stride, stride, bits, before = _draw_routing(draw)
+def order_by_user(draw: st.DrawFn) -> Case:
+    users, user_stride, bits, before = _draw_routing(draw)
     n = len(users)
-    num_states = 32 * len(bits)
-    step = draw(st.integers(1, 2))
-    args = {"lo": 0, "hi": n, "users": users, "user_stride": user_stride, "bits": bits, "before": before}
+    return Case({
+        "lo": 0, "hi": n, "users": users, "user_stride": user_stride, "stride": _stride(user_stride), "bits": bits,
+        "before": before, "order": Unwritten(n, before.dtype),
+    })  # fmt: skip
+
+
+def pack_tree(draw: st.DrawFn) -> Case:
+    r = draw(rows(types_found))
+    num_ranks = draw(st.integers(1, 5))
+    num_states = num_ranks * r.stride
+    n = draw(st.integers(1, r.stride))
+    # Longer than the vertices are many: between two parts vertex 0 is repeated.
+    order = np.append(r.random.permutation(n), [0] * draw(st.integers(0, 3))).astype(r.types.vertex)
+    id_dtype = draw(st.sampled_from((np.uint32, np.int64)))
+    args = {"lo": 0, "hi": len(order), "order": order}
     args |= dict.fromkeys(("values", "parents", "user_of_state"))
     outputs = dict.fromkeys(("out_values", "out_parents"))
     if draw(st.booleans()):
         args["values"] = np.resize(r.distances(), n)
-        outputs["out_values"] = Unwritten(step * n, r.types.dist)
+        outputs["out_values"] = Unwritten(len(order), r.types.dist)
     if draw(st.booleans()):
-        args["user_of_state"] = r.random.permutation(num_states).astype(users.dtype)
+        args["user_of_state"] = r.random.permutation(num_states).astype(id_dtype)
         args["parents"] = _parents(r, n, num_positions=num_states)
-        outputs["out_parents"] = Unwritten(step * n, users.dtype)
-    # Ranges of user ids have the stride of states.
-    args |= {"stride": stride, "multiplier": num_states // stride, "step": step}
+        outputs["out_parents"] = Unwritten(len(order), id_dtype)
+    return Case({**args, "stride": r.stride, "multiplier": num_ranks, **outputs})
+
+
+def merge_trees(draw: st.DrawFn) -> Case:
+    r = draw(rows(types_found))
+    n = draw(st.integers(1, 600))
+    num_ranks = draw(st.integers(1, 5))
+    owner = r.random.integers(-1, num_ranks, n)
+    bits, before = _bitmap(np.arange(n), owner, num_ranks, _stride(n))
+    num = int((owner >= 0).sum())
+    args = {"lo": 0, "hi": _stride(n) // GROUP, "num_users": n, "bits": bits, "before": before}
+    args |= {"stride": _stride(n), "num_ranks": num_ranks}
+    args |= dict.fromkeys(("values", "parents"))
+    outputs = dict.fromkeys(("out_distances", "out_parents"))
+    if draw(st.booleans()):
+        args["values"] = np.resize(r.distances(), num)
+        outputs["out_distances"] = Unwritten(n, r.types.dist if r.types.dist.kind == "f" else np.dtype(np.int64))
+    if draw(st.booleans()):
+        args["parents"] = _parents(r, num, dtype=np.dtype(draw(st.sampled_from((np.uint32, np.int64)))))
+        outputs["out_parents"] = Unwritten(n, np.int64)
     return Case(args | outputs)
 
 
@@ -94,30 +123,18 @@ def translate_parents(draw: st.DrawFn) -> Case:
 def translate_tree(draw: st.DrawFn) -> Case:
     r = draw(rows(types_found))
     args = _range(draw, r)
-    places = r.num_states
-    users = None
-    parent = r.types.vertex
-    args |= {"bits": None, "before": None, "step": 1, "values": None, "parents": None}
-    # In natural order there is no result routing.
-    if args["positions"] is not None and draw(st.booleans()):
-        bits = r.random.integers(0, 1 << 32, -(-r.num_states // 32), np.uint32)
-        ones = np.bitwise_count(bits).astype(r.types.vertex)
-        args |= {"bits": bits, "before": (np.cumsum(ones) - ones).astype(r.types.vertex)}
-        # A state without a set bit would read the value of another: the program launches it for states with a bit only.
-        args["step"] = draw(st.integers(1, 2))
-        places = args["step"] * (int(ones.sum()) + 1)
-        parent = np.dtype(draw(st.sampled_from((np.uint32, np.int64))))
-    elif draw(st.booleans()):
-        users = r.random.permutation(r.num_states).astype(np.uint32)
+    args |= dict.fromkeys(("values", "parents", "users"))
     outputs = dict.fromkeys(("out_distances", "out_parents"))
+    if args["positions"] is not None:
+        args["users"] = r.random.permutation(r.num_owned).astype(draw(st.sampled_from((np.uint32, np.int64))))
     if draw(st.booleans()):
         out = r.types.dist if r.types.dist.kind == "f" else np.dtype(np.int64)
-        args["values"] = np.resize(r.distances(), places)
+        args["values"] = np.resize(r.distances(), r.num_owned)
         outputs["out_distances"] = Unwritten(args["hi"], out)
     if draw(st.booleans()):
-        args["parents"] = _parents(r, places, dtype=parent)
+        args["parents"] = _parents(r, r.num_owned)
         outputs["out_parents"] = Unwritten(args["hi"], np.int64)
-    return Case({**args, "users": users, **outputs})
+    return Case(args | outputs)
 
 
 def _parents(
@@ -128,17 +145,25 @@ def _parents(
     return parents
 
 
-def _draw_routing(draw: st.DrawFn) -> tuple[np.ndarray, int, int, np.ndarray, np.ndarray]:
-    """Return the user ids of owned vertices, the strides of ids and of states, and a bitmap with prefix counts."""
+def _draw_routing(draw: st.DrawFn) -> tuple[np.ndarray, int, np.ndarray, np.ndarray]:
+    """Return the user ids of owned vertices, the stride of ids, and the bitmap of ids with prefix counts."""
     random = np.random.default_rng(draw(st.integers(0, 1 << 32)))
     num_ranks = draw(st.integers(1, 5))
     user_stride = draw(st.integers(1, 90))
-    n = draw(st.integers(1, 200))
-    n = min(n, user_stride * num_ranks)
+    n = min(draw(st.integers(1, 200)), user_stride * num_ranks)
     users = random.permutation(user_stride * num_ranks)[:n].astype(draw(st.sampled_from((np.uint32, np.int64))))
-    stride = -(-n // 64) * 64
+    bits, before = _bitmap(users % user_stride, users // user_stride, num_ranks, _stride(user_stride))
+    return users, user_stride, bits, before
+
+
+def _stride(user_stride: int) -> int:
+    return -(-user_stride // GROUP) * GROUP
+
+
+def _bitmap(ids: np.ndarray, ranks: np.ndarray, num_ranks: int, stride: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return for each rank a bitmap of its ids, and the prefix counts of all words; rank -1 has none."""
     marked = np.zeros((num_ranks, stride), bool)
-    marked[users // user_stride, np.arange(n)] = True
+    marked[ranks[ranks >= 0], ids[ranks >= 0]] = True
     bits = np.packbits(marked.reshape(-1), bitorder="little").view(np.uint32)
     ones = np.bitwise_count(bits)
-    return users, user_stride, stride, bits, (np.cumsum(ones, dtype=np.int64) - ones).astype(np.uint32)
+    return bits, (np.cumsum(ones, dtype=np.int64) - ones).astype(np.uint32)
