@@ -44,6 +44,8 @@ def pytest_cmdline_main(config):
     option = config.option
     if hasattr(config, "workerinput"):  # one of the processes
         return
+    # Threads of BLAS, which spin when they start: no test multiplies matrices.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     alone = "gpu" in option.require or option.usepdb or all("::" in name for name in config.args)
     if getattr(option, "numprocesses", 0) is None and not option.tx and not alone:
         # One more than cores: many tests wait for processes of their own.

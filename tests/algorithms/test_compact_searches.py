@@ -40,7 +40,7 @@ def compact_graph(case, cluster, order="auto", layout="compact"):
     return Graph.from_source(CaseEdges(case), cluster=cluster, order=order, layout=layout)
 
 
-@pytest.mark.covering(every=3)
+@pytest.mark.covering(every=6)
 @pytest.mark.widens
 @pytest.mark.parametrize("case", GRAPHS, ids=lambda case: case.name)
 def test_results_equal_the_oracles_for_any_number_of_ranks(case, clusters):

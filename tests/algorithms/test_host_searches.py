@@ -38,7 +38,7 @@ def host_graph(case, cluster, order="auto"):
 
 
 @pytest.mark.widens
-@pytest.mark.covering(every=3)
+@pytest.mark.covering(every=6)
 @pytest.mark.parametrize("case", [case for case in GRAPHS if case is not DEEP], ids=lambda case: case.name)
 def test_results_equal_the_oracles(case, clusters):
     for num_ranks, share in by_tier(QUICK_CASES, ALL_CASES):
@@ -198,6 +198,7 @@ def test_what_needs_rows_or_a_saved_graph_is_refused(clusters, tmp_path):
         assert "edge blocks only" in mg.bfs(g, 0).stats.reason
 
 
+@pytest.mark.ci
 def test_auto_layout_is_host_where_neither_rows_nor_compact_fit_the_device(clusters):
     with mg.rmat(18, cluster=clusters[1]) as rows:
         wanted = [np.asarray(column) for column in mg.sssp(rows, 1)]

@@ -229,6 +229,7 @@ def test_invalid_input_is_refused_with_its_value(make, error, message, cluster):
         make(cluster=cluster)
 
 
+@pytest.mark.ci
 def test_argument_that_is_no_cluster_is_refused():
     with pytest.raises(mg.UsageError, match="3 is not a cluster"):
         mg.from_edges([0], [1], cluster=3)

@@ -340,6 +340,7 @@ def command(screen: Screen, *arguments: str) -> subprocess.Popen:
     return start(*arguments, stderr=screen.slave, env={**ENVIRONMENT, "TERM": "xterm", "COLUMNS": "160"})
 
 
+@pytest.mark.ci
 def test_command_shows_bars_with_its_own_headline():
     screen = Screen()
     process = command(screen, "graph500", "--scale", "14", "--roots", "60")

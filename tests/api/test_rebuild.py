@@ -280,6 +280,7 @@ def ranks(workers):
         yield ranks
 
 
+@pytest.mark.ci
 def test_killed_worker_comes_back_and_calls_in_flight_and_later_are_answered(ranks, tmp_path, expected):
     marker = str(tmp_path / "m")
     with mg.grid(9, 9) as g:

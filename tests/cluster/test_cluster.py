@@ -343,6 +343,7 @@ def test_workers_of_this_process_can_be_ranks():
         assert [r[2] for r in cluster.run(programs.total)] == [3, 3]
 
 
+@pytest.mark.ci
 def test_ranks_of_a_tls_cluster_link_through_tls(tmp_path):
     security = make_security(tmp_path)
     with (

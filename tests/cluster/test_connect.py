@@ -171,6 +171,7 @@ def test_backend_is_cuda_if_each_worker_has_its_own_gpu():
         choose_backend("cuda", shared)
 
 
+@pytest.mark.ci
 def test_workers_that_join_later_become_ranks(tmp_path):
     with (
         scheduler_by_hand(tmp_path) as (_, file),
@@ -219,6 +220,7 @@ def test_scheduler_without_mgraph_is_named(tmp_path, without_mgraph):
         connect(scheduler_file=file)
 
 
+@pytest.mark.ci
 def test_worker_without_mgraph_is_named(tmp_path, without_mgraph):
     with (
         scheduler_by_hand(tmp_path) as (_, file),
@@ -237,6 +239,7 @@ def test_worker_without_mgraph_is_named(tmp_path, without_mgraph):
             assert cluster.run(programs.total) == [(0, 1, 1, ())]
 
 
+@pytest.mark.ci
 def test_closed_client_is_refused(workers):
     with Client(workers, set_as_default=False) as client:
         pass

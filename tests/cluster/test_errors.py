@@ -69,6 +69,7 @@ def test_error_arrives_even_if_its_cause_cannot_be_pickled(cluster, run):
     assert "Unsendable('holds a lock')" in "".join(traceback.format_exception(caught.value))
 
 
+@pytest.mark.covering(every=4)
 @pytest.mark.parametrize("run", ["run", "run_and_store"])
 @pytest.mark.parametrize("kind", [FileNotFoundError, TimeoutError, BrokenPipeError])
 def test_os_errors_of_a_rank_are_not_mistaken_for_a_lost_scheduler(cluster, kind, run):

@@ -255,6 +255,7 @@ def test_keys_of_a_failed_call_are_dropped():
     assert objects == {"kept": 1}
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("kind", KINDS)
 def test_call_of_a_rank_on_its_own_cluster_is_refused(kind):
     with local_cluster(kind) as cluster:

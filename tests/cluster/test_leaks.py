@@ -277,6 +277,7 @@ def test_input_of_an_interrupted_build_is_freed(cluster, client):
     check_held(client, before)
 
 
+@pytest.mark.ci
 def test_worker_lost_before_its_part_arrives_is_named(cluster, client, monkeypatch):
     victim = sorted(client.run(os.getpid).items())[1]
     real = TaskCall._scatter

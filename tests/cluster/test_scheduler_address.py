@@ -154,6 +154,7 @@ def test_address_without_a_scheduler_is_named(server, message, waits, monkeypatc
     assert [record.getMessage() for record in caplog.records if record.name == "mgraph"] == [said] * waits
 
 
+@pytest.mark.ci
 def test_address_of_a_worker_is_refused(tmp_path):
     with scheduler_by_hand(tmp_path) as (_, file), worker_by_hand(file), Client(scheduler_file=file) as client:
         client.wait_for_workers(1, timeout=30)

@@ -97,7 +97,7 @@ def test_free_memory_is_the_rest_of_the_worker_limit():
             assert free == pytest.approx(800 * MB - used, abs=20 * MB)
 
 
-@pytest.mark.covering
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("pause", "terminate", "fraction"), [(0.5, 0.95, 0.5), (False, 0.9, 0.9), (0.8, False, 0.8), (False, False, None)]
 )
@@ -206,6 +206,7 @@ def test_worker_paused_before_the_tasks_of_a_call_are_sent_is_named(paused, monk
     assert [r[2] for r in cluster.run(programs.total)] == [3, 3]
 
 
+@pytest.mark.ci
 def test_worker_paused_after_it_received_the_task_of_a_call_is_named(paused, tmp_path):
     client, cluster, address, pause = paused
     marker = str(tmp_path / "m")
@@ -270,6 +271,7 @@ def test_worker_ended_by_its_nanny_for_its_memory_use_is_replaced(paused, tmp_pa
     assert [r[2] for r in cluster.run(programs.total)] == [3, 3]
 
 
+@pytest.mark.ci
 def test_event_of_the_nanny_is_the_cause_of_the_loss_of_its_worker(paused, tmp_path):
     client, cluster, address, _ = paused
     marker = str(tmp_path / "m")

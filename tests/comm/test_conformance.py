@@ -76,7 +76,7 @@ def test_verbs_over_nccl(nccl_gang, case, on_host):
     check(nccl_gang.run(case, on_host=on_host))
 
 
-@pytest.mark.covering(every=3)
+@pytest.mark.ci
 @pytest.mark.parametrize("size", [2, 3, 4])
 @pytest.mark.parametrize("transport", ["threads", "sockets", "tls"])
 def test_large_arrays_in_one_process(transport, size):

@@ -40,6 +40,7 @@ def test_build_beyond_the_memory_of_one_worker_is_refused(client, rank):
         wait_until(lambda: set(client.run(held).values()) == {0})
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("rank", [0, 1])
 def test_search_beyond_the_memory_of_one_worker_fails_alone(client, rank):
     with mg.connect(client, num_ranks=2) as cluster, mg.rmat(10, cluster=cluster) as g:

@@ -280,6 +280,7 @@ def test_first_wrong_line_of_all_workers_is_reported(client, tmp_path):
             assert (g.num_edges, g.info.num_parallel) == (1, 399_999)
 
 
+@pytest.mark.ci
 def test_memory_beyond_the_budget_is_that_of_a_few_pieces(tmp_path, monkeypatch):
     monkeypatch.setattr(text, "PIECE_BYTES", 1 << 16)
     monkeypatch.setattr(text, "MIN_PIECE_BYTES", 1 << 16)

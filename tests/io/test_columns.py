@@ -160,6 +160,7 @@ def test_head_and_tail_are_ends_of_undirected_edges(tmp_path, suffix):
         )
 
 
+@pytest.mark.covering(every=3)
 @pytest.mark.parametrize("suffix", FORMATS)
 @pytest.mark.parametrize("name", ["weight", "Weight", "WEIGHTS", "w"])
 def test_column_called_weight_is_the_weight(tmp_path, name, suffix):

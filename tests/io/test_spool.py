@@ -211,6 +211,7 @@ def test_standard_input_reaches_workers_in_other_processes(client, monkeypatch, 
     assert not copies(folder=spool)
 
 
+@pytest.mark.ci
 def test_standard_input_on_another_machine_is_refused(monkeypatch, spool):
     for data in (TEXT, gzip.compress(TEXT)):
         monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=io.BytesIO(data)))

@@ -176,6 +176,7 @@ def test_graph_keeps_its_cluster_open(workers, ranks_count):
         mg.bfs(g, 0)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("num_ranks", [1, 2])
 def test_in_process_cluster_can_be_narrowed(num_ranks):
     with InProcessCluster(3) as cluster:

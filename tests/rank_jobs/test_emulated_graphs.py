@@ -75,7 +75,7 @@ def rank_program(_, comm, case, order, sources, how, seed):
     return backend.to_host(found.distances), None if parents is None else backend.to_host(parents)
 
 
-@pytest.mark.covering(every=3)
+@pytest.mark.covering(every=6)
 @pytest.mark.parametrize(
     ("search", "layout"),
     [(bfs, "rows"), (bfs_sweep, "rows"), (sssp, "rows"), (sssp_sweep, "rows"), (sssp_sweep, "compact")],
@@ -139,7 +139,7 @@ def components_program(_, comm, case, order, seed):
     return backend.to_host(labels), validate_labels(shard, comm, labels)
 
 
-@pytest.mark.covering(every=3)
+@pytest.mark.covering(every=6)
 @pytest.mark.parametrize("case", [*ZOO.values(), *CASES[-3:]], ids=lambda case: case.name)
 def test_components_equal_the_oracle(case):
     for num_ranks, order in (1, "natural"), (2, "degree"), (3, "natural"), (3, "degree"):
@@ -157,7 +157,7 @@ def strong_components_program(_, comm, case, order, seed):
     return backend.to_host(labels), validate_strong_labels(shard, comm, labels)
 
 
-@pytest.mark.covering(every=3)
+@pytest.mark.covering(every=6)
 @pytest.mark.parametrize("case", [*ZOO.values(), *CASES[-3:]], ids=lambda case: case.name)
 def test_strong_components_equal_the_oracle(case):
     for num_ranks, order in (1, "natural"), (2, "degree"), (3, "natural"), (3, "degree"):

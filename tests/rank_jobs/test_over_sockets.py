@@ -27,7 +27,7 @@ def cluster(request):
         yield cluster
 
 
-@pytest.mark.covering(every=3)
+@pytest.mark.covering(every=6)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("case", [case for case in STARTABLE if case is not DEEP], ids=lambda case: case.name)
 def test_searches_over_sockets_equal_the_oracles(cluster, case, method):
@@ -44,13 +44,13 @@ def test_search_of_many_supersteps_over_sockets_equals_the_oracles(method):
             check_traversal(search(g, 0, method=method), DEEP, [0], "degree")
 
 
-@pytest.mark.covering(every=3)
+@pytest.mark.covering(every=6)
 @pytest.mark.parametrize("case", GRAPHS, ids=lambda case: case.name)
 def test_components_over_sockets_equal_the_oracles(cluster, case):
     check_components(case, cluster, "degree")
 
 
-@pytest.mark.covering(every=3)
+@pytest.mark.covering(every=6)
 @pytest.mark.parametrize("case", GRAPHS, ids=lambda case: case.name)
 def test_strong_components_over_sockets_equal_the_oracle(cluster, case):
     check_strong_components(case, cluster, "degree")
@@ -69,6 +69,7 @@ def test_scores_over_sockets_equal_the_oracles(cluster):
     check_hits(STARTABLE[-1], cluster, "degree")
 
 
+@pytest.mark.covering(every=6)
 @pytest.mark.ci
 @pytest.mark.parametrize("case", FORESTS, ids=lambda case: case.name)
 def test_forests_over_sockets_equal_the_oracles(cluster, case):

@@ -59,6 +59,7 @@ def test_compact_graph_is_loaded_compact(tmp_path):
         np.testing.assert_array_equal(mg.bfs(g, 0).distances, oracles.bfs(CASE, [0]))
 
 
+@pytest.mark.ci
 def test_ranks_in_processes_save_and_load(tmp_path):
     with (
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as workers,

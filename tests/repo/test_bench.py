@@ -19,6 +19,8 @@ from mgraph.cluster.in_process import InProcessCluster
 from mgraph.generate.spec import parse_spec
 
 BENCH = pathlib.Path(__file__).parents[2] / "bench"
+# Scripts that a newcomer seldom changes.
+pytestmark = pytest.mark.ci
 HEAD = "========= COMPUTE-SANITIZER\n"
 END = "========= RACECHECK SUMMARY: {} hazards displayed (1 errors, 0 warnings)\n"
 RACE = """========= Error: Race reported between Write access at {0}+0xaf60
@@ -63,7 +65,6 @@ assert {name for _, _, *names in sanitize.RUNS for name in names} <= known
 """
 
 
-@pytest.mark.ci
 def test_scripts_import_and_name_what_exists():
     done = subprocess.run([sys.executable, "-c", IMPORT_ALL, BENCH], cwd=BENCH.parent, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -343,7 +344,6 @@ def test_answers_that_differ_from_scipy_are_refused(bench):
             shapes.compare_components(mg.connected_components(g), (1, np.zeros(4, np.int64)))
 
 
-@pytest.mark.ci
 def test_tables_of_libraries_end_at_a_wrong_answer(bench):
     of_csgraph = bench("csgraph")
     A = of_csgraph.made(512)

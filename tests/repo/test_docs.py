@@ -153,6 +153,7 @@ def test_tests_that_do_not_exist_are_found():
     assert missing_tests(" ".join(f"`{name}`" for name in (*gone, "tests/repo/test_docs.py::missing_tests"))) == [*gone]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_commands_in_documents_parse(document):
     found = commands(document.read_text())
@@ -292,6 +293,7 @@ def test_docstrings_of_public_functions_say_what_these_return_raise_and_cost_in_
     assert "Notes" in sections or getattr(mgraph, name).__module__ in MAKING
 
 
+@pytest.mark.ci
 @pytest.mark.timeout(300)
 @pytest.mark.usefixtures("samples")
 @pytest.mark.parametrize("module", sorted({getattr(mgraph, name).__module__ for name in FUNCTIONS} | WITH_EXAMPLES))

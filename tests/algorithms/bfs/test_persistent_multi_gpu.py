@@ -76,7 +76,7 @@ def search(case, sources, num_ranks, order, limit=None, seed=0, targets=()):
     return shards, results
 
 
-@pytest.mark.covering(every=3)
+@pytest.mark.covering(every=6)
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("case", SHORT, ids=lambda case: case.name)
 def test_results_equal_the_step_variant_and_the_oracle(case, order):

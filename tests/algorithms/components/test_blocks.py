@@ -39,7 +39,7 @@ def check(case, shards):
 
 
 @pytest.mark.widens
-@pytest.mark.covering(every=3, ci=1)
+@pytest.mark.covering(every=6, ci=1)
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("case", GRAPHS, ids=lambda case: case.name)
 def test_labels_equal_the_oracle(case, order):

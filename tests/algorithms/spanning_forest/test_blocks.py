@@ -46,7 +46,7 @@ def check(case, shards, order, maximum):
 
 
 @pytest.mark.widens
-@pytest.mark.covering(every=3, ci=1)
+@pytest.mark.covering(every=6, ci=1)
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_forest_equals_the_oracle(case, order):

@@ -101,7 +101,7 @@ def search(case, sources, num_ranks=2, order="degree", seed=0, *, heavies=False,
     return [(found, trace) for found, trace, _ in results]
 
 
-@pytest.mark.covering(every=3)
+@pytest.mark.covering(every=6)
 @pytest.mark.parametrize("case", SHORT, ids=lambda case: case.name)
 def test_distances_of_the_zoo_equal_the_oracle(case):
     for seed, sources in enumerate(zoo_sources(case)):
