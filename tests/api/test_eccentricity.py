@@ -53,7 +53,7 @@ def check(g, case):
         assert wanted.max() / 2 <= mg.diameter(g, weighted=weighted, exact=False) <= wanted.max() or case.directed
 
 
-@pytest.mark.covering(ci=1)
+@pytest.mark.covering(ci=1, every=2)
 @pytest.mark.widens
 @pytest.mark.parametrize("dtype", [np.uint8, np.int64, np.float32, np.float64])
 @pytest.mark.parametrize("directed", [False, True], ids=["undirected", "directed"])

@@ -40,6 +40,7 @@ def test_edges_of_random_graphs(clusters, case, p, order):
         assert_edges(g, case)
 
 
+@pytest.mark.covering(every=2)
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("directed", [False, True])
 def test_small_batches_give_the_same_edges(clusters, monkeypatch, order, directed):

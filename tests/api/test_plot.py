@@ -21,6 +21,7 @@ def stats():
         yield mg.bfs(g, 0).stats
 
 
+@pytest.mark.covering(every=2)
 @pytest.mark.parametrize(
     ("suffix", "head"), [("png", b"\x89PNG"), ("PNG", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")]
 )

@@ -352,6 +352,7 @@ def test_command_shows_bars_with_its_own_headline():
     assert re.search(r"(bfs|sssp) \d+ of 60 .*? \d+%, [\d.]+ searches/s, 0:00:\d\d left", text)
 
 
+@pytest.mark.ci
 def test_interrupted_command_leaves_the_terminal_clean():
     screen = Screen()
     process = command(screen, "graph500", "--scale", "22")

@@ -32,7 +32,7 @@ def filtering(monkeypatch):
     monkeypatch.setattr(own_edges.Sample, "capacity", lambda *_: 5)
 
 
-@pytest.mark.covering(every=3)
+@pytest.mark.covering(every=6)
 @pytest.mark.widens
 @pytest.mark.parametrize("case", FORESTS, ids=lambda case: case.name)
 def test_forests_equal_kruskals_for_any_number_of_ranks_and_order(case, clusters):

@@ -41,6 +41,7 @@ def whole_bytes(path, suffix):
     return path.read_bytes()
 
 
+@pytest.mark.covering(every=2)
 @pytest.mark.parametrize("suffix", [".npz", ".csr", ".csv", ".parquet", ".mtx", ".wel.gz"])
 def test_damaged_file_is_refused_or_reads_the_same(tmp_path, suffix):
     path = tmp_path / f"graph{suffix}"

@@ -278,6 +278,7 @@ def test_components_and_forest_of_a_gpu_go_on_on_cpus_and_back(tmp_path, every_s
             assert columns(find(second, checkpoint=tmp_path / "kept")) == expected
 
 
+@pytest.mark.covering(every=2)
 @pytest.mark.parametrize("search", [mg.bfs, mg.sssp])
 @pytest.mark.parametrize("layout", ["compact", "host"])
 def test_blocks_go_on_on_another_number_of_ranks(tmp_path, every_step, layout, search):

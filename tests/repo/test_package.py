@@ -33,6 +33,7 @@ def imported() -> set[str]:
     return names - sys.stdlib_module_names - {"mgraph", "__future__"}
 
 
+@pytest.mark.ci
 def test_base_install_has_what_is_imported_without_an_extra():
     extras = {"cuda", "cupy", "dask_cuda", "matplotlib", "nccl", "networkx", "pandas", "pyarrow", "pynvml", "scipy"}
     extras |= {"prometheus_client"}
