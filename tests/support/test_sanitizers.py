@@ -52,6 +52,7 @@ PERSISTENT = {
     "algorithms/bfs/persistent_multi_gpu_kernels": "depth_limit or trace_has or few_unreached or many_blocks"
     " or more_candidates or many_candidates",
     "algorithms/sssp/persistent_multi_gpu_kernels": "rounds_beyond",
+    "shard/persistent_delivery_kernels": "few-3 or random-5-2 or lost_rank",
 }
 
 
