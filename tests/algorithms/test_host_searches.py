@@ -122,6 +122,7 @@ def emulated_program(_, comm, case, share):
     return [backend.to_host(one.distances) for one in found], [backend.to_host(one) for one in parents]
 
 
+@pytest.mark.covering(every=2)
 @pytest.mark.interleavings
 @pytest.mark.parametrize("share", SHARES)
 def test_results_on_the_emulator_equal_those_of_a_cpu(share, clusters):

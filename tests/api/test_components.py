@@ -150,6 +150,7 @@ def exchange_of(found):
     return "alone" if not merges else "forests" if merges[0]["frontier"] == steps[0]["frontier"] else "pairs"
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("hubs", [1, 8])
 @pytest.mark.parametrize("num_ranks", RANKS)
 def test_pairs_of_few_and_many_small_components_equal_the_oracle(num_ranks, hubs, clusters, monkeypatch):

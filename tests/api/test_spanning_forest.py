@@ -45,6 +45,7 @@ def test_forests_equal_kruskals_for_any_number_of_ranks_and_order(case, clusters
                         mg.validate(forest)
 
 
+@pytest.mark.covering(every=2)
 @pytest.mark.parametrize("num_ranks", [1, 3])
 @pytest.mark.parametrize("case", [case for case in FORESTS if case.num_vertices >= 200], ids=lambda case: case.name)
 def test_light_edges_first(case, num_ranks, clusters, filtering):

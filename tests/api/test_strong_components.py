@@ -139,6 +139,7 @@ LONG_GRAPHS = {
 }
 
 
+@pytest.mark.covering(every=2)
 @pytest.mark.widens
 @pytest.mark.parametrize("name", LONG_GRAPHS)
 def test_long_ways_take_few_rounds(name, clusters):

@@ -177,6 +177,7 @@ def emulated_program(_, comm, case, order):
     return info.num_arcs, len(part.rows.targets), part.labels.part.tolist()
 
 
+@pytest.mark.covering(every=2)
 @pytest.mark.interleavings
 @pytest.mark.parametrize("order", ORDERS)
 def test_emulated_ranks_build_the_same_part(order):

@@ -284,6 +284,7 @@ def test_calls_are_tasks_if_the_client_cannot_connect_to_workers(workers, client
         assert not holders(workers)
 
 
+@pytest.mark.ci
 def test_dropped_objects_are_gone_when_the_next_call_begins(cluster, client):
     for i in range(10):
         cluster.run(programs.keep, "result", i)

@@ -234,6 +234,7 @@ def test_closing_the_client_during_a_call_raises_an_error(workers, marker):
     end_naps(marker)
 
 
+@pytest.mark.ci
 def test_restarted_workers_form_a_new_gang(cluster, client):
     client.restart(timeout=60)
     check_works_again(cluster)
@@ -290,6 +291,7 @@ def test_rank_that_cannot_connect_ends_its_worker(stuck, caplog, nanny, exits):
     assert ("did not connect" in caplog.text) == bool(exits)
 
 
+@pytest.mark.ci
 def test_loss_of_a_gang_ends_a_hanging_connect(stuck):
     aborted = concurrent.futures.Future()
     aborted.set_result(CommAborted("rank 1 was lost"))

@@ -71,6 +71,7 @@ def run(tmp_path, **filling: str) -> None:
 MAKE_PART = "part = cluster.narrowed(1)"
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("num_ranks", [1, 3])
 def test_in_process_cluster_of_the_parent_is_refused_and_stays_usable(tmp_path, num_ranks):
     connected = f"mg.connect(num_ranks={num_ranks}, backend='cpu')"

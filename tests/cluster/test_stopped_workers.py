@@ -48,6 +48,7 @@ def processes(client: Client) -> list[tuple[str, int]]:
     return sorted(client.run(os.getpid).items())
 
 
+@pytest.mark.ci
 def test_stopped_rank_is_named_and_works_again_after_it_continues(client):
     (_, (worker, pid)) = processes(client)
     with mg.connect(client, verb_timeout_s=DEADLINE_S, open_timeout_s=30) as cluster:

@@ -64,6 +64,7 @@ def check_parts(blocks):
         assert len(set((sources >> blocks.shape.window_bits).tolist())) == 1
 
 
+@pytest.mark.covering(every=2)
 @pytest.mark.parametrize("share", SHARES)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_blocks_are_those_of_the_compact_layout(case, share):

@@ -141,6 +141,7 @@ def test_files_are_read_as_they_are(corpus, tmp_path):
         assert read_or_refused(tmp_path / name, data, options), name
 
 
+@pytest.mark.ci
 def test_files_cut_anywhere_are_read_or_refused(corpus, tmp_path):
     refused = dict.fromkeys(corpus, 0)
     for name, (data, options) in corpus.items():

@@ -213,6 +213,7 @@ def test_first_wrong_line_of_many_blocks_is_reported(write, monkeypatch, end):
         read_edges(write("a.el", end.join(lines)))
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("block", [1 << 16, 16 << 20])
 @pytest.mark.parametrize("fill", ["#", " ", "1", "0 1 "])
 @pytest.mark.parametrize("end", ["\r", ""])

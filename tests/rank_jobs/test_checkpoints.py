@@ -158,7 +158,7 @@ PASSES = {
 }
 
 
-@pytest.mark.covering(ci=1)
+@pytest.mark.covering(ci=1, every=2)
 @pytest.mark.parametrize("ranks", [(1, 3), (3, 2), (2, 1), (2, 3)])
 @pytest.mark.parametrize(("name", "make"), [(name, make) for name, (_, graphs) in PASSES.items() for make in graphs])
 def test_components_and_forests_go_on_from_every_state(tmp_path, every_step, name, make, ranks):

@@ -251,7 +251,7 @@ def core_numbers_program(_, comm, case, order, seed):
     return backend.to_host(cores), core_numbers.check_core_numbers(rank, "cores", "graph")
 
 
-@pytest.mark.covering(every=3)
+@pytest.mark.covering(every=6)
 @pytest.mark.parametrize("case", [*ZOO.values(), *CASES[-3:]], ids=lambda case: case.name)
 def test_core_numbers_equal_the_oracle(case):
     for num_ranks, order in (1, "natural"), (2, "degree"), (3, "natural"), (3, "degree"):

@@ -14,7 +14,7 @@ from mgraph.cluster.in_process import InProcessCluster
 CASES = [ZOO["isolated"], *map(random_case, (3, 4, 5))]
 
 
-@pytest.mark.covering(every=2)
+@pytest.mark.covering(every=4)
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("num_ranks", [1, 3])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -92,6 +92,7 @@ def test_columns_by_user_id_need_the_open_graph(clusters):
         mg.bfs(mg.rmat(5, cluster=clusters[2]), 1, in_graph_order=1)
 
 
+@pytest.mark.covering(every=2)
 @pytest.mark.parametrize("num_ranks", [1, 2])
 def test_emulated_gpus_leave_a_result_in_the_graphs_own_order(num_ranks):
     case = random_case(1, num_vertices=150)

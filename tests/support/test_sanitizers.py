@@ -22,6 +22,7 @@ CAUGHT = {
 }
 
 
+@pytest.mark.covering(every=2)
 @pytest.mark.parametrize("kernel", CAUGHT)
 def test_planted_fault_ends_the_process(kernel):
     done = run_python("-c", PLANTED.format(kernel=kernel), timeout_s=100)

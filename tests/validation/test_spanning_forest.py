@@ -78,6 +78,7 @@ def test_wrong_forest_violates_its_rules(forest):
         mg.validate(forest)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("layout", ["rows", "compact"])
 @pytest.mark.parametrize("num_ranks", [1, 2])
 @pytest.mark.parametrize("seed", [0, 1, 2, 3])

@@ -55,7 +55,7 @@ def some_roots(case, count=9):
     return (np.random.default_rng(7).integers(0, case.num_vertices, count)).tolist() if case.num_vertices else []
 
 
-@pytest.mark.covering(every=3)
+@pytest.mark.covering(every=6)
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("case", [*CASES, *(random_case(seed, 300) for seed in range(4))], ids=lambda case: case.name)
 def test_levels_equal_the_oracle(case, order):
@@ -74,7 +74,7 @@ def counting_program(shard, comm, roots):
     return count_levels(shard, comm, roots, Trace(shard.backend, comm))
 
 
-@pytest.mark.covering(every=3)
+@pytest.mark.covering(every=6)
 @pytest.mark.parametrize("case", [*CASES, random_case(2, 300)], ids=lambda case: case.name)
 def test_counts_of_levels_equal_those_of_the_oracle(case):
     roots = some_roots(case, MAX_ROOTS)

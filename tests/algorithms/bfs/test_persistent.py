@@ -88,7 +88,7 @@ def emulators():
     ]
 
 
-@pytest.mark.covering(every=3)
+@pytest.mark.covering(every=6)
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("case", [*CASES, *(random_case(seed, 300) for seed in range(4))], ids=lambda case: case.name)
 def test_results_equal_the_step_variant(case, order):
@@ -148,6 +148,7 @@ VARIANT_COSTS = {
 }
 
 
+@pytest.mark.covering(every=2)
 @pytest.mark.parametrize(("variant", "ratio"), [("queue", 4), ("candidates", 0), ("candidates", 1000), ("pull", 4)])
 def test_every_variant_of_a_level_gives_the_same_result(variant, ratio, monkeypatch):
     """Also with a depth limit: a push of candidates does not count the arcs of the last level."""
@@ -247,6 +248,7 @@ def test_search_up_to_a_target_has_its_level_whole(case, order):
             check_until(case, sources, several, order, backend)
 
 
+@pytest.mark.covering(every=2)
 @pytest.mark.parametrize("variant", VARIANT_COSTS)
 def test_every_variant_of_a_level_ends_at_a_target(variant, monkeypatch):
     """A list of few unreached vertices, which one block scans, ends there too."""

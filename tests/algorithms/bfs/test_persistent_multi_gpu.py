@@ -87,6 +87,7 @@ def test_results_equal_the_step_variant_and_the_oracle(case, order):
             np.testing.assert_array_equal(as_seen(result.distances), wanted)
 
 
+@pytest.mark.ci
 @examples(40)
 @given(graphs_and_sources(), orders)
 def test_results_of_drawn_graphs_equal_the_step_variant(drawn, order):

@@ -59,7 +59,7 @@ def emulate(shard, comm, seed, lists):
     return search_from(replace(shard, backend=backend), comm, lists)
 
 
-@pytest.mark.covering(every=2)
+@pytest.mark.covering(every=4)
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("num_ranks", [1, 2, 3, 4])
 @pytest.mark.parametrize("case", [THIRDS, FEW], ids=lambda case: case.name)

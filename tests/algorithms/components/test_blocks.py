@@ -56,6 +56,7 @@ def emulated_program(_, comm, case, layout):
     return program(build(CaseEdges(case), backend, comm, layout=layout), comm)[:2]
 
 
+@pytest.mark.covering(every=2)
 @pytest.mark.interleavings
 @pytest.mark.parametrize("layout", ["compact", "host"])
 def test_labels_on_the_emulator_equal_the_oracle(layout):

@@ -59,7 +59,7 @@ def test_predecessors_and_nearest_sources_are_the_designed_ones(case, order):
             check(case, sources, num_ranks, order)
 
 
-@pytest.mark.covering(every=3)
+@pytest.mark.covering(every=6)
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("case", [*CASES, *map(random_case, range(3))], ids=lambda case: case.name)
 def test_weight_sorted_long_rows_have_the_same_predecessors(case, order):
@@ -108,7 +108,7 @@ def threshold_at(least, shard, dist):
     return None if dist.dtype.kind == "f" else np.array([least], dist.dtype)
 
 
-@pytest.mark.covering(every=3)
+@pytest.mark.covering(every=6)
 @pytest.mark.parametrize("case", [*CASES, *map(random_case, range(6))], ids=lambda case: case.name)
 def test_vertices_below_the_dense_region_push_candidates(case, monkeypatch):
     """At any threshold, with and without capacity for the candidates; on graphs so large that there is a threshold."""

@@ -65,6 +65,7 @@ def emulated_program(_, comm, case, layout):
     return program(build(CaseEdges(case), backend, comm, order="degree", layout=layout), comm, False)[0]
 
 
+@pytest.mark.covering(every=2)
 @pytest.mark.interleavings
 @pytest.mark.parametrize("layout", ["compact", "host"])
 def test_forest_on_the_emulator_equals_the_oracle(layout):

@@ -125,7 +125,7 @@ def forest_arcs(case, backend, order="degree", maximum=False):
     return run_on_ranks(program, build_shards(case, 1, order, backend))[0]
 
 
-@pytest.mark.covering(every=3)
+@pytest.mark.covering(every=6)
 @pytest.mark.parametrize("case", [c for c in FORESTS if 0 < c.num_vertices <= 700], ids=lambda case: case.name)
 def test_forests_equal_the_step_variant(case, monkeypatch):
     for order, maximum in ("degree", False), ("natural", True):

@@ -31,7 +31,7 @@ def check(case, sources, order="degree", backend=None, delta=None, **options):
     return trace
 
 
-@pytest.mark.covering(every=3)
+@pytest.mark.covering(every=6)
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("case", [*CASES, *map(random_case, range(6))], ids=lambda case: case.name)
 def test_distances_of_the_zoo_equal_the_oracle(case, order):
