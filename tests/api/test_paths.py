@@ -123,7 +123,7 @@ def emulated_program(_, comm, case, order, specs):
     return find_paths(rank, "graph", specs)
 
 
-@pytest.mark.covering
+@pytest.mark.ci
 @pytest.mark.interleavings
 @pytest.mark.parametrize("method", ["frontier", "step"])
 @pytest.mark.parametrize("order", ORDERS)

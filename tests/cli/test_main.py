@@ -270,6 +270,7 @@ def test_validation_failure_names_the_rule(arguments, monkeypatch):
     assert re.search(r"rule 3: no arc from the predecessor explains the distance: \d+", refused(*arguments, code=6))
 
 
+@pytest.mark.ci
 def test_scheduler_is_found_by_address_and_by_file(tmp_path):
     with scheduler_by_hand(tmp_path) as (_, file), worker_by_hand(file):
         address = json.loads(pathlib.Path(file).read_text())["address"]

@@ -134,6 +134,7 @@ def test_predecessors_are_trees_of_shortest_paths(cluster, case, form, directed,
         assert nearest[v] == (alone if u == NO_VERTEX else nearest[u])
 
 
+@pytest.mark.covering(every=2)
 @pytest.mark.parametrize("directed", [True, False])
 def test_unique_shortest_paths_have_the_predecessors_of_scipy(cluster, directed):
     matrix = FORMS["csr"](random_case(80, 320))

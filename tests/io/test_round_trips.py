@@ -102,6 +102,7 @@ def assert_graph(edges, case, cluster) -> None:
         assert (g.num_vertices, g.info.directed) == (case.num_vertices, case.directed)
 
 
+@pytest.mark.ci
 @tiers.examples(300)
 @given(drawn=cases(LISTS), p=rank_counts)
 def test_lists_of_edges_are_read_back_as_they_were(clusters, drawn, p):

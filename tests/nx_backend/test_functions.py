@@ -98,7 +98,7 @@ def of_structure(directed, s):
         yield f"{minimum}_spanning_tree", (), {"weight": "tag" if keys else "weight"}
 
 
-@pytest.mark.covering(every=2)
+@pytest.mark.ci
 @pytest.mark.widens
 @pytest.mark.parametrize("cls", CLASSES)
 def test_results_equal_those_of_networkx(cls):
