@@ -17,7 +17,7 @@ from typing import Any
 
 import click
 import run
-from scaling import _numbers
+from scaling import parse_numbers
 
 import mgraph as mg
 from mgraph.api.graph import Graph
@@ -36,7 +36,7 @@ HEADER = (
 
 @click.command(help=__doc__)
 @click.argument("graphs", nargs=-1, required=True, metavar="GRAPH...")
-@click.option("--ranks", callback=_numbers, default="1,2", show_default=True)
+@click.option("--ranks", callback=parse_numbers, default="1,2", show_default=True)
 @click.option("--largest", multiple=True, metavar="GRAPH", help="A graph for the largest number of ranks only.")
 @click.option("--backend", type=click.Choice(["cpu", "cuda"]), required=True)
 @click.option("--sources", type=int, default=4, show_default=True)
@@ -138,21 +138,19 @@ def time_parts(rank: Rank, key: str, graph: str, distances: bool, by_verbs: bool
         return began
 
     found: dict[str, list[float]] = {part: [] for part, *_ in PARTS}
-    kept = {name: getattr(user_ids, name) for name in ("Delivery", "fits_peer_buffers") if hasattr(user_ids, name)}
+    kept = {name: getattr(user_ids, name) for name in ("Delivery", "fits_peer_buffers")}
     comm.barrier()
     try:
-        if by_verbs and kept:
+        if by_verbs:
             user_ids.fits_peer_buffers = lambda *_: False
         translate()
         exchange = comm.alltoallv
-        delivery = kept.get("Delivery")
         for _ in range(REPEATS):
             at.clear()
             began = translate()
             found["whole"].append(1e3 * (at[-1] - began))
         comm.alltoallv = lambda *args: timed(comm, exchange, *args)
-        if kept:
-            user_ids.Delivery = lambda shard, comm, *args: timed(comm, delivery, shard, comm, *args)
+        user_ids.Delivery = lambda shard, comm, *args: timed(comm, kept["Delivery"], shard, comm, *args)
         for _ in range(REPEATS):
             at.clear()
             sent = comm.bytes_sent

@@ -34,7 +34,7 @@ def _scales(context: click.Context, parameter: click.Parameter, text: str) -> li
         raise click.BadParameter(f"{text!r} is not a scale, or two such as 20:24") from None
 
 
-def _numbers(context: click.Context, parameter: click.Parameter, text: str) -> list[int]:
+def parse_numbers(context: click.Context, parameter: click.Parameter, text: str) -> list[int]:
     try:
         return [int(part) for part in text.split(",")]
     except ValueError:
@@ -44,7 +44,7 @@ def _numbers(context: click.Context, parameter: click.Parameter, text: str) -> l
 @click.command(help=__doc__)
 @click.argument("graphs", nargs=-1, metavar="GRAPH...")
 @click.option("--scales", callback=_scales, default="18:20", show_default=True)
-@click.option("--ranks", callback=_numbers, default="1,2", show_default=True)
+@click.option("--ranks", callback=parse_numbers, default="1,2", show_default=True)
 @click.option("--backend", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True)
 @click.option(
     "--scheduler", metavar="ADDRESS", help="A running cluster with enough workers for the largest number of ranks."

@@ -54,9 +54,9 @@ class FolderCheckpoints(Checkpoints):
 
     A state is copied, and each rank's thread writes its part while the call goes on; the next state is not kept before.
     The time that counts is that of making and copying a state, for which the call waits, and that which the thread
-    computes, in which a rank on the same core would. A state is kept when what checkpoints have taken, the hash of the
-    graph too, and what this state will take, is less than the share of the call's time so far. That it takes as long as
-    the one before is a guess, and so is the first.
+    computes, during which a rank on the same core cannot. A state is kept when what checkpoints have taken, the hash of
+    the graph too, and what this state will take, is less than the share of the call's time so far. That it takes as
+    long as the one before is a guess, and so is the first.
 
     Attributes
     ----------

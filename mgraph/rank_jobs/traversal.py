@@ -93,7 +93,7 @@ def traverse(
 
 def _kept(spec: TraversalSpec, trace: Trace, shard: Shard) -> AbstractContextManager[None]:
     if spec.checkpoint is None:
-        return nullcontext()
+        return nullcontext()  # a generator would add frames to the short way of a usual call
     request = {"sources": sorted(spec.sources), "limit": spec.limit, "dtype": spec.dtype.name}
     return kept_in(spec.checkpoint, trace, shard, spec.dtype.itemsize, spec.algorithm, **request)
 

@@ -149,7 +149,7 @@ class ResultRouting:
     """
 
     order: Array  # the owned vertices in the order in which their values are sent; 0 between two parts
-    recv_bits: Array  # for every rank a bitmap over the user ids of this rank's range: those whose vertices it owns
+    recv_bits: Array  # for every rank a bitmap over this rank's range of user ids: of the vertices that it owns
     recv_before: Array  # for each word of it the index of its first value among those received
     counts: np.ndarray  # counts[r, s]: the number of values from rank r to rank s
     max_received: int  # for how many values the rank that receives most needs room

@@ -162,7 +162,7 @@ def write_part(
 
 
 def put_manifest(folder: pathlib.Path, rank: int, part: Checkpoint) -> None:
-    """Write the manifest of a rank whose files are on the disk."""
+    """Write the manifest of a rank, which says that its files are on the disk."""
     body = {"format": FORMAT, "version": VERSION, **asdict(part)}
     path = folder / f"{PREFIX}{MANIFEST}-{part.token:016x}-{rank:05}-of-{part.partition.num_ranks:05}.json"
     new = path.with_name(path.name + NEW)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import itertools
 import os
 import signal
 import threading
@@ -52,6 +53,18 @@ def folder(tmp_path):
 
 def writers():
     return [thread for thread in threading.enumerate() if thread.name.startswith("mgraph-checkpoint")]
+
+
+def fsync_after(act):
+    """Return os.fsync, which first acts on the number of the call."""
+    fsync = os.fsync
+    turns = itertools.count(1)
+
+    def counted(descriptor):
+        act(next(turns))
+        fsync(descriptor)
+
+    return counted
 
 
 def path(ranks: int):
@@ -140,20 +153,14 @@ def test_state_without_the_manifests_of_all_ranks_is_not_used(folder, monkeypatc
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), OSError(30, "Read-only file system")])
 def test_error_of_a_writer_ends_the_search_and_keeps_the_state_before(folder, monkeypatch, error):
-    fsync = os.fsync
-    turns = 0
-
-    def fail(descriptor):
-        nonlocal turns
-        turns += 1
-        if turns > 20:
+    def fail(turn):
+        if turn > 20:
             raise error
-        fsync(descriptor)
 
     with path(2) as g:
         expected = levels(search(g))
         with monkeypatch.context() as patch:
-            patch.setattr(os, "fsync", fail)
+            patch.setattr(os, "fsync", fsync_after(fail))
             with pytest.raises(InputError, match=f"no checkpoint can .* {error.strerror}"):
                 search(g, checkpoint=folder)
         assert files.newest_token(folder) == max(tokens(folder))
@@ -162,22 +169,16 @@ def test_error_of_a_writer_ends_the_search_and_keeps_the_state_before(folder, mo
 
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_interrupt_while_a_state_is_written_leaves_whole_states_and_no_thread(folder, monkeypatch, ranks):
-    fsync = os.fsync
-    turns = 0
-
-    def interrupted(descriptor):
-        nonlocal turns
-        turns += 1
-        if turns == 20:
+    def interrupt(turn):
+        if turn == 20:
             assert writers()
             signal.raise_signal(signal.SIGINT)
             time.sleep(0.1)
-        fsync(descriptor)
 
     with path(ranks) as g:
         expected = levels(search(g))
         with monkeypatch.context() as patch:
-            patch.setattr(os, "fsync", interrupted)
+            patch.setattr(os, "fsync", fsync_after(interrupt))
             with pytest.raises(KeyboardInterrupt):
                 search(g, checkpoint=folder)
         # After the end of that call.

@@ -44,6 +44,7 @@ ORDERS = {"seeded": -1, "random": 0, "stack": 1, "queue": 2}
 # Bytes of the smallest numbers in peer buffers, levels: each has a writer of its own.
 PEER_BUFFER_GRANULE = 1
 MAX_THREADS = 1 << 14
+MAX_IDLE_STACKS = 1 << 13
 WARP = 32
 # The width that kernels declare for a Python number, and the null pointer for None.
 WIDEN: dict[type, Callable] = {type(None): lambda _: np.intp(0), bool: np.int64, int: np.int64, float: np.float64}
@@ -65,7 +66,7 @@ class _Array(ctypes.Structure):
 class _Stacks(ctypes.Structure):
     """runtime.h: EmuStacks."""
 
-    _fields_ = (("lock", ctypes.c_uint32), ("num_idle", ctypes.c_uint32), ("idle", ctypes.c_void_p * (1 << 13)))
+    _fields_ = (("lock", ctypes.c_uint32), ("num_idle", ctypes.c_uint32), ("idle", ctypes.c_void_p * MAX_IDLE_STACKS))
 
 
 # Of all launches: to map and to unmap stacks took more time than most kernels.

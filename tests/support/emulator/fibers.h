@@ -41,7 +41,6 @@ static char* new_stack() {
   }
   return (char*)p + GUARD_BYTES;
 }
-static void free_stack(char* stack) { munmap(stack - GUARD_BYTES, GUARD_BYTES + STACK_BYTES); }
 
 struct LockedStacks {
   EmuStacks& stacks;
@@ -63,7 +62,7 @@ static void give_stack_back(EmuStacks& stacks, char* stack) {
   if (stacks.num_idle < EMU_MAX_IDLE_STACKS)
     stacks.idle[stacks.num_idle++] = stack;
   else
-    free_stack(stack);
+    munmap(stack - GUARD_BYTES, GUARD_BYTES + STACK_BYTES);
 }
 
 // Leave `from` (which must be the one that runs) and go on with `to`; `entry` is where a new one
