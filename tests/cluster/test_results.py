@@ -49,12 +49,14 @@ def distances(g):
 
 
 def lose(g, rank: int = 1) -> None:
-    """Kill the worker of a rank, and wait until the scheduler has removed it."""
+    """Kill the worker of a rank, and wait until the scheduler has removed it and no lease on it is kept."""
     client = g.cluster.client
     gang = next(iter(client.cluster.scheduler.plugins["mgraph"]._gangs.values()))
     worker = gang.workers[rank]
     os.kill(client.run(os.getpid, workers=[worker])[worker], signal.SIGKILL)
     wait_until(lambda: worker not in client.cluster.scheduler.workers)
+    # Until the client knows of the loss, its next call uses the kept lease, and fails with it.
+    wait_until(lambda: not g.cluster._session._kept)
 
 
 def slow(block: np.ndarray, seconds: float = 2.0) -> np.ndarray:
