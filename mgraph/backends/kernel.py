@@ -20,16 +20,13 @@ import copy
 import functools
 import inspect
 import pathlib
-import secrets
 from collections.abc import Callable
 from typing import Any, Protocol
 
-import numba
 import numpy as np
-from numba.core.dispatcher import Dispatcher
 
+from mgraph.backends.numba_compile import compiled
 from mgraph.errors import CommAborted
-from mgraph.signals import run_uninterrupted
 
 # Every typedef that a .cu file may use, with its default where the arguments of a launch do not decide it; and RANKS,
 # the number of ranks for which a kernel of for_ranks() is compiled.
@@ -55,53 +52,16 @@ class Launcher(Protocol):
 
 def inline(function: Callable) -> Callable:
     """Compile a helper that kernels call; its CUDA twin is a __device__ function."""
-    return _compiled(function)
+    return compiled(function)
 
 
 def merged(function: Callable) -> Callable:
     """Compile a helper into its callers: a call with an array counts references, which takes some 10 ns."""
-    return _compiled(function, inline="always")
+    return compiled(function, inline="always")
 
 
 # The address of an array without elements in CUDA kernels, which take null for None; it is never read.
 NO_ELEMENTS = 256
-
-
-def _compiled(function: Callable, **how: Any) -> Any:
-    compiled = numba.njit(nogil=True, cache=True, error_model="numpy", **how)(function)
-    return _compiled_aside(_kept_apart(compiled)) if isinstance(compiled, Dispatcher) else compiled
-
-
-def _kept_apart(compiled: Any) -> Any:
-    """Have each signature of a compiled function kept in a file with a name of its own; return the function.
-
-    Race: Numba numbers these files 1, 2, ... by an index that it reads before. Two processes that compile different
-    signatures of a function at the same time would write one file, and later ones load the wrong code from it.
-    """
-    file = compiled._cache._cache_file
-    file._data_name = lambda _: file._data_name_pattern.format(number=secrets.randbits(63))
-    return compiled
-
-
-def _compiled_aside(compiled: Any) -> Any:
-    """Have each signature of a compiled function compiled in another thread; return the function.
-
-    What Numba leaves in cycles of references refers to all frames of the thread that compiles. In the caller's these
-    hold arrays and results, which would live until a collection of garbage.
-    """
-
-    def compile_for(*args: Any) -> Any:
-        types = tuple(map(compiled.typeof_pyval, args))
-        try:
-            return run_uninterrupted(functools.partial(compiled.compile, types))
-        except RuntimeError:
-            # Where no thread can start, as when the interpreter ends; other errors are raised again.
-            return compiled.compile(types)
-        finally:
-            compiled._types_active_call.clear()
-
-    compiled._compile_for_args = compile_for
-    return compiled
 
 
 class Kernel:

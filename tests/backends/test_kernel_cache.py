@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import subprocess
 import sys
@@ -9,6 +11,7 @@ import sys
 import numpy as np
 import pytest
 
+from mgraph.backends import numba_compile, totals
 from mgraph.backends.kernel import inline
 
 
@@ -55,3 +58,43 @@ def test_compilation_keeps_nothing_of_its_caller(tmp_path):
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     subprocess.run([sys.executable, "-c", COMPILE], env=environment, check=True, timeout=120)
     assert list(tmp_path.rglob("*.nbc"))
+
+
+@pytest.fixture
+def locked():
+    """Hold the lock of a file, as a process does that compiles a function of it, and return what releases it."""
+    with contextlib.ExitStack() as held:
+
+        def lock(path):
+            file = held.enter_context(open(path, "rb"))
+            fcntl.flock(file, fcntl.LOCK_EX)
+            return lambda: fcntl.flock(file, fcntl.LOCK_UN)
+
+        yield lock
+
+
+# What a process compiles, and does not load from the cache.
+COMPILED = """
+import numpy as np
+from mgraph.backends.totals import add_up
+print("ready", flush=True)
+add_up.cpu(0, 4, np.ones(4, np.int64), np.zeros(1, np.int64))
+print(sum(add_up.cpu.stats.cache_misses.values()))
+"""
+
+
+def test_processes_that_call_a_function_at_once_compile_it_once(tmp_path, locked):
+    release = locked(totals.__file__)
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    command = sys.executable, "-c", COMPILED
+    started = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    assert [each.stdout.readline() for each in started] == ["ready\n"] * 2
+    release()
+    assert sorted(int(each.communicate(timeout=100)[0]) for each in started) == [0, 1]
+
+
+def test_function_is_compiled_beside_a_process_that_is_stopped_while_it_compiles(files, locked, monkeypatch):
+    monkeypatch.setattr(numba_compile, "WAIT_S", 0.05)
+    locked(__file__)
+    assert inline(double)(np.int64(3)) == 6
+    assert len(files()) == 1
