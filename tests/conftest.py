@@ -154,12 +154,9 @@ def clusters():
 @pytest.fixture(scope="module")
 def workers():
     """Two workers in processes of their own."""
-    import dask
-    from distributed import LocalCluster
+    from worker_processes import worker_processes
 
-    # By default LocalCluster does not restart a worker that is missing 15 s after its loss.
-    patience = dask.config.set({"distributed.deploy.lost-worker-timeout": "10 minutes"})
-    with patience, LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as workers:
+    with worker_processes() as workers:
         yield workers
 
 

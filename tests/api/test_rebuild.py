@@ -18,9 +18,10 @@ import numpy as np
 import pytest
 import rank_programs as programs
 from dask_processes import held_keys, scheduler_by_hand, wait_until, worker_by_hand
-from distributed import Client, LocalCluster
+from distributed import Client
 from interrupts import interrupted_at, of_package
 from killer import Killer, exist
+from worker_processes import worker_processes
 
 import mgraph as mg
 from mgraph.api.rebuild import MAX_REBUILDS
@@ -269,8 +270,7 @@ def test_call_interrupted_anywhere_in_a_rebuild_leaves_the_next_one_answered(los
 
 @pytest.fixture(scope="module")
 def workers():
-    patience = dask.config.set({"distributed.deploy.lost-worker-timeout": "10 minutes"})
-    with patience, LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as workers:
+    with worker_processes() as workers:
         yield workers
 
 

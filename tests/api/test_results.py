@@ -12,11 +12,12 @@ import oracles
 import pandas
 import pytest
 from dask_processes import held, wait_until
-from distributed import Client, LocalCluster, get_worker, wait
+from distributed import Client, get_worker, wait
 from forest_checks import check as check_forest
 from forest_checks import undirected
 from rank_programs import nothing
 from user_graphs import graph_of
+from worker_processes import worker_processes
 from zoo import random_case
 
 import mgraph as mg
@@ -330,7 +331,7 @@ def worker_of_chunk(block, block_info=None):
 @pytest.mark.ci
 def test_results_and_dask_arrays_stay_on_dask_workers():
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as workers,
+        worker_processes() as workers,
         Client(workers) as client,
         mg.from_edges(
             CASE.sources, CASE.targets, CASE.weights, num_vertices=CASE.num_vertices, directed=CASE.directed

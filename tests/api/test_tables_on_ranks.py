@@ -14,10 +14,11 @@ import pandas
 import pytest
 from dask_processes import ENVIRONMENT, wait_until
 from disks import mounted_disk
-from distributed import Client, LocalCluster
+from distributed import Client
 from killer import Killer, exist
 from rank_programs import LingeringRows, where
 from user_graphs import graph_of
+from worker_processes import worker_processes
 from zoo import ZOO, random_case
 
 import mgraph as mg
@@ -164,10 +165,8 @@ def test_graph_without_vertices_has_empty_tables(tmp_path):
 def test_worker_killed_while_it_writes_leaves_no_folder(tmp_path):
     marker = str(tmp_path / "m")
     (tmp_path / "out").mkdir()
-    patience = dask.config.set({"distributed.deploy.lost-worker-timeout": "10 minutes"})
     with (
-        patience,
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as workers,
+        worker_processes() as workers,
         Client(workers),
         graph_of(CASE, None, "degree") as g,
         mg.connected_components(g) as found,

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from dask_processes import wait_until
 from distributed import Client, LocalCluster
+from worker_processes import worker_processes
 
 import mgraph as mg
 from mgraph.errors import GangLost
@@ -17,7 +18,7 @@ OFTEN = {"minimum": 1, "maximum": 3, "interval": "500ms", "wait_count": 2}
 
 @pytest.fixture
 def workers():
-    with LocalCluster(n_workers=3, threads_per_worker=1, dashboard_address="127.0.0.1:0", memory_limit=0) as workers:
+    with worker_processes(3, memory_limit=0) as workers:
         yield workers
 
 

@@ -18,6 +18,7 @@ import rank_programs as programs
 from dask_processes import ENVIRONMENT, held, make_security, wait_until
 from distributed import Client, LocalCluster, SchedulerPlugin
 from local_clusters import GPU, local_cluster
+from worker_processes import worker_processes
 
 from mgraph.backends.cpu import CpuBackend
 from mgraph.cluster.connect import connect
@@ -347,13 +348,7 @@ def test_workers_of_this_process_can_be_ranks():
 def test_ranks_of_a_tls_cluster_link_through_tls(tmp_path):
     security = make_security(tmp_path)
     with (
-        LocalCluster(
-            n_workers=2,
-            threads_per_worker=1,
-            protocol="tls",
-            security=security,
-            dashboard_address=":0",
-        ) as workers,
+        worker_processes(protocol="tls", security=security) as workers,
         Client(workers, set_as_default=False) as client,
         connect(client) as cluster,
     ):

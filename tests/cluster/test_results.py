@@ -6,11 +6,11 @@ import os
 import signal
 import time
 
-import dask
 import numpy as np
 import pytest
 from dask_processes import wait_until
-from distributed import Client, LocalCluster
+from distributed import Client
+from worker_processes import worker_processes
 
 import mgraph as mg
 from mgraph.cluster.dask import DaskCluster
@@ -22,8 +22,7 @@ SOON_S = 30
 
 @pytest.fixture(scope="module")
 def workers():
-    patience = dask.config.set({"distributed.deploy.lost-worker-timeout": "10 minutes"})
-    with patience, LocalCluster(n_workers=3, threads_per_worker=1, dashboard_address=":0") as workers:
+    with worker_processes(3) as workers:
         yield workers
 
 

@@ -10,7 +10,8 @@ import dask
 import pytest
 import rank_programs as programs
 from dask_processes import wait_until
-from distributed import Client, LocalCluster
+from distributed import Client
+from worker_processes import worker_processes
 
 import mgraph as mg
 from mgraph.errors import ClusterError, CommTimeout, GangLost, RendezvousTimeout
@@ -22,10 +23,9 @@ DEADLINE_S = 2.0
 def client():
     # Disable Dask's own removal of silent workers after five minutes, so that no test passes because of it.
     no_worker_ttl = dask.config.set({"distributed.scheduler.worker-ttl": None})
-    options = {"dashboard_address": "127.0.0.1:0", "memory_limit": 0}
     with (
         no_worker_ttl,
-        LocalCluster(n_workers=2, threads_per_worker=1, **options) as workers,
+        worker_processes(memory_limit=0) as workers,
         Client(workers, set_as_default=False) as client,
     ):
         client.wait_for_workers(2, timeout=60)

@@ -15,7 +15,8 @@ import psutil
 import pytest
 import rank_programs as programs
 from dask_processes import wait_until
-from distributed import Client, LocalCluster
+from distributed import Client
+from worker_processes import worker_processes
 
 import mgraph as mg
 from mgraph.cluster import client_session
@@ -31,15 +32,10 @@ MB = 10**6
 @contextlib.contextmanager
 def limited(memory_limit, n_workers=2, **options):
     """Start workers with a memory limit; yield a client, and a cluster of ranks on them."""
-    local = LocalCluster(
-        n_workers=n_workers,
-        threads_per_worker=1,
-        memory_limit=memory_limit,
-        dashboard_address=":0",
-        **({"env": {"CUDA_VISIBLE_DEVICES": ""}} if options.get("processes", True) else {}),
-        **options,
-    )
-    with local as workers, Client(workers, set_as_default=False) as client, DaskCluster(client) as cluster:
+    if options.get("processes", True):
+        options["env"] = {"CUDA_VISIBLE_DEVICES": ""}
+    started = worker_processes(n_workers, memory_limit=memory_limit, **options)
+    with started as workers, Client(workers, set_as_default=False) as client, DaskCluster(client) as cluster:
         yield client, cluster
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import rank_programs as programs
 from click.testing import CliRunner
-from distributed import LocalCluster
+from worker_processes import worker_processes
 
 import mgraph as mg
 from mgraph.api import graph
@@ -29,7 +29,7 @@ SMALL_ARCS = 1 << 10
 
 @pytest.fixture(scope="module")
 def workers():
-    with LocalCluster(n_workers=3, threads_per_worker=1, dashboard_address=":0") as workers:
+    with worker_processes(3) as workers:
         yield workers
 
 

@@ -13,10 +13,11 @@ import dask
 import numpy as np
 import pytest
 import rank_programs as programs
-from distributed import Client, LocalCluster
+from distributed import Client
 from host_layout import resident_share
 from killer import Killer
 from local_clusters import GPU, local_cluster
+from worker_processes import worker_processes
 
 import mgraph as mg
 from mgraph.algorithms.components import afforest
@@ -388,10 +389,8 @@ def test_search_of_a_killed_worker_goes_on_from_its_checkpoint(tmp_path):
     folder = tmp_path / "kept"
     with mg.grid(2, 6000, drop=0) as g:
         expected = columns(mg.bfs(g, 0))
-    patience = dask.config.set({"distributed.deploy.lost-worker-timeout": "10 minutes"})
     with (
-        patience,
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as workers,
+        worker_processes() as workers,
         Client(workers, set_as_default=False) as client,
         mg.connect(client, num_ranks=2, on_loss="rebuild") as ranks,
         mg.grid(2, 6000, drop=0, cluster=ranks) as g,
@@ -422,10 +421,8 @@ def test_forest_of_a_killed_worker_goes_on_from_its_checkpoint(tmp_path):
     folder = tmp_path / "kept"
     with mg.grid(1000, 1000) as g:
         expected = columns(mg.minimum_spanning_forest(g))
-    patience = dask.config.set({"distributed.deploy.lost-worker-timeout": "10 minutes"})
     with (
-        patience,
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as workers,
+        worker_processes() as workers,
         Client(workers, set_as_default=False) as client,
         mg.connect(client, num_ranks=2, on_loss="rebuild") as ranks,
         mg.grid(1000, 1000, cluster=ranks) as g,

@@ -13,10 +13,11 @@ import numpy as np
 import oracles
 import pytest
 from cli_runs import ENVIRONMENT
-from distributed import Client, LocalCluster
+from distributed import Client
 from interrupts import interrupt_often
 from socket_cluster import SocketCluster
 from user_graphs import graph_of
+from worker_processes import worker_processes
 from zoo import ZOO, random_case
 
 import mgraph as mg
@@ -62,7 +63,7 @@ def test_compact_graph_is_loaded_compact(tmp_path):
 @pytest.mark.ci
 def test_ranks_in_processes_save_and_load(tmp_path):
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as workers,
+        worker_processes() as workers,
         Client(workers, set_as_default=False) as client,
         mg.connect(client) as cluster,
         InProcessCluster(3) as here,

@@ -11,6 +11,7 @@ import call_trace
 import pytest
 from dask_processes import ENVIRONMENT
 from emulator.backend import EmulatedBackend
+from worker_processes import worker_processes
 
 import mgraph as mg
 from mgraph.cluster.in_process import InProcessCluster
@@ -72,13 +73,10 @@ def test_call_on_four_gpus_is_as_documented():
 
 @pytest.mark.ci
 def test_call_on_a_cluster_of_four_processes_is_as_documented():
-    from distributed import Client, LocalCluster
+    from distributed import Client
 
-    started = LocalCluster(
-        n_workers=4, threads_per_worker=1, dashboard_address=":0", env={"PYTHONPATH": ENVIRONMENT["PYTHONPATH"]}
-    )
     with (
-        started as workers,
+        worker_processes(4, env={"PYTHONPATH": ENVIRONMENT["PYTHONPATH"]}) as workers,
         Client(workers, set_as_default=False) as client,
         mg.connect(client, num_ranks=4, backend="cpu") as cluster,
         mg.rmat(8, cluster=cluster) as g,

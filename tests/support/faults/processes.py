@@ -230,7 +230,7 @@ def monitored(run: Run, num_workers: int = 3) -> Iterator[Monitor]:
     """Start a scheduler and workers with nannies; yield their monitor."""
     from distributed import Client
 
-    preload = "--preload", "faults.stacks"
+    preload = "--preload", "faults.stacks", "--preload-nanny", "faults.forked"
     options = "--nworkers", str(num_workers), "--nthreads", "1", "--no-dashboard", "--host", "127.0.0.1", *preload
     with (
         scheduler_by_hand(run.folder, run.environment) as (_, file),
