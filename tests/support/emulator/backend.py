@@ -45,6 +45,8 @@ ORDERS = {"seeded": -1, "random": 0, "stack": 1, "queue": 2}
 PEER_BUFFER_GRANULE = 1
 MAX_THREADS = 1 << 14
 MAX_IDLE_STACKS = 1 << 13
+SHADOW_SIZES = 21
+MAX_IDLE_SHADOWS = 64
 WARP = 32
 # The width that kernels declare for a Python number, and the null pointer for None.
 WIDEN: dict[type, Callable] = {type(None): lambda _: np.intp(0), bool: np.int64, int: np.int64, float: np.float64}
@@ -69,8 +71,20 @@ class _Stacks(ctypes.Structure):
     _fields_ = (("lock", ctypes.c_uint32), ("num_idle", ctypes.c_uint32), ("idle", ctypes.c_void_p * MAX_IDLE_STACKS))
 
 
-# Of all launches: to map and to unmap stacks took more time than most kernels.
+class _Shadows(ctypes.Structure):
+    """runtime.h: EmuShadows."""
+
+    _fields_ = (
+        ("num_threads", ctypes.c_uint64),
+        ("lock", ctypes.c_uint32),
+        ("num_idle", ctypes.c_uint32 * SHADOW_SIZES),
+        ("idle", ctypes.c_void_p * MAX_IDLE_SHADOWS * SHADOW_SIZES),
+    )
+
+
+# Of all launches: to map and to unmap them, and to touch new pages, took more time than most kernels.
 STACKS = _Stacks()
+SHADOWS = _Shadows()
 
 
 class _Launch(ctypes.Structure):
@@ -93,6 +107,7 @@ class _Launch(ctypes.Structure):
         ("report", ctypes.c_char_p),
         ("report_bytes", ctypes.c_int64),
         ("stacks", ctypes.c_void_p),
+        ("shadows", ctypes.c_void_p),
     )
 
 
@@ -325,6 +340,7 @@ class Module:
                 report=ctypes.cast(report, ctypes.c_char_p),
                 report_bytes=len(report),
                 stacks=ctypes.addressof(STACKS),
+                shadows=ctypes.addressof(SHADOWS),
             )
             failed = library.emu_launch(ctypes.byref(launch))
         text = report.value.decode() if failed else ""

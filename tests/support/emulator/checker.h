@@ -2,10 +2,16 @@
 #pragma once
 #include "grid.h"
 
+static uint64_t number_of(const Fiber* f) { return threads_before + (uint64_t)(f - fibers) + 1; }
+static const Fiber& fiber_of(const Access& access) {
+  return fibers[access.thread - threads_before - 1];
+}
+static bool is_of_this_launch(const Access& access) { return access.thread > threads_before; }
+
 static bool unordered(const Access& first, bool was_write, bool atomic) {
-  if (!first.thread || first.thread - 1 == (uint32_t)(self - fibers) || (first.atomic && atomic))
+  if (!is_of_this_launch(first) || first.thread == number_of(self) || (first.atomic && atomic))
     return false;
-  const Fiber& other = fibers[first.thread - 1];
+  const Fiber& other = fiber_of(first);
   if (other.barriers != first.barriers) return false;
   bool same_warp = other.block == self->block && other.thread / 32 == self->thread / 32;
   return !(same_warp && (was_write ? other.syncwarps : other.collectives) != first.in_warp);
@@ -13,8 +19,8 @@ static bool unordered(const Access& first, bool was_write, bool atomic) {
 
 static void check_races(Region& r, const char* p, unsigned size, unsigned how, void* pc) {
   bool atomic = how & EMU_ATOMIC, writes = how & EMU_WRITE;
-  Access mine = {(uint32_t)(self - fibers) + 1, self->barriers,
-                 writes ? self->syncwarps : self->collectives, place(pc), atomic};
+  Access mine = {number_of(self), place(pc), atomic, self->barriers,
+                 writes ? self->syncwarps : self->collectives};
   size_t last = (size_t)(p + size - 1 - r.lo) / r.granule;
   for (size_t i = (size_t)(p - r.lo) / r.granule; i <= last; i++) {
     Granule& g = r.shadow[i];
@@ -23,13 +29,14 @@ static void check_races(Region& r, const char* p, unsigned size, unsigned how, v
                                                                        : nullptr;
     if (other)
       fail(pc, "%s %s[%zu], which thread %u of block %u %s at @%x@ with no barrier between: a race",
-           writes ? "writes" : "reads", r.name, i, fibers[other->thread - 1].thread,
-           fibers[other->thread - 1].block, other == &g.write ? "wrote" : "read", other->pc);
-    if (writes ? r.readonly[i] : (how & EMU_READONLY) && g.write.thread)
+           writes ? "writes" : "reads", r.name, i, fiber_of(*other).thread, fiber_of(*other).block,
+           other == &g.write ? "wrote" : "read", (unsigned)other->pc);
+    if (writes ? r.readonly[i] == threads_before + 1
+               : (how & EMU_READONLY) && is_of_this_launch(g.write))
       fail(pc, "%s %s[%zu], which this launch also %s: the read-only path need not see it",
            writes ? "writes" : "reads through the read-only path", r.name, i,
            writes ? "reads through the read-only path" : "writes");
-    if (how & EMU_READONLY) r.readonly[i] = 1;
+    if (how & EMU_READONLY) r.readonly[i] = threads_before + 1;
     (writes ? g.write : g.read) = mine;
     if (writes) r.written[i] = writes_so_far + 1;
   }

@@ -15,7 +15,7 @@ import subprocess
 import tempfile
 
 HERE = pathlib.Path(__file__).parent
-HEADERS = ("runtime.h", "cuda_model.h", "regions.h", "fibers.h", "grid.h", "checker.h")
+HEADERS = ("runtime.h", "cuda_model.h", "lock.h", "regions.h", "fibers.h", "grid.h", "checker.h")
 CACHE = pathlib.Path(os.environ.get("MGRAPH_EMULATOR_CACHE") or HERE.parents[2] / ".pytest_cache" / "emulator")
 COMPILER = os.environ.get("CXX", "g++")
 

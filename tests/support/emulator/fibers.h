@@ -1,12 +1,12 @@
 // Fibers: stacks of their own, switched by hand, because a system call at each switch would cost
 // more than the kernel.
 #pragma once
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 
+#include "lock.h"
 #include "runtime.h"
 
 #ifdef EMU_SANITIZE
@@ -42,15 +42,8 @@ static char* new_stack() {
   return (char*)p + GUARD_BYTES;
 }
 
-struct LockedStacks {
-  EmuStacks& stacks;
-  explicit LockedStacks(EmuStacks& stacks) : stacks(stacks) {
-    while (__atomic_exchange_n(&stacks.lock, 1, __ATOMIC_ACQUIRE)) sched_yield();
-  }
-  ~LockedStacks() { __atomic_store_n(&stacks.lock, 0, __ATOMIC_RELEASE); }
-};
 static char* take_stack(EmuStacks& stacks) {
-  LockedStacks locked(stacks);
+  Locked locked(stacks.lock);
   return stacks.num_idle ? stacks.idle[--stacks.num_idle] : new_stack();
 }
 // A process may have some 65,000 mappings, and a stack is two: not all are kept.
@@ -58,7 +51,7 @@ static void give_stack_back(EmuStacks& stacks, char* stack) {
 #ifdef EMU_SANITIZE
   __asan_unpoison_memory_region(stack, STACK_BYTES);
 #endif
-  LockedStacks locked(stacks);
+  Locked locked(stacks.lock);
   if (stacks.num_idle < EMU_MAX_IDLE_STACKS)
     stacks.idle[stacks.num_idle++] = stack;
   else

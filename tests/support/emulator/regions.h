@@ -9,35 +9,46 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "lock.h"
 #include "runtime.h"
 
 // The last access, and what its thread had synchronised until then.
 struct Access {
-  uint32_t thread;    // + 1; 0 is none
-  uint32_t barriers;  // how many barriers and fences it had met
-  uint32_t in_warp;   // a read: how many warp operations; a write: how many __syncwarp, as the
-                      // others order no memory
-  uint32_t pc : 31, atomic : 1;
+  uint64_t thread : 39, pc : 24, atomic : 1;  // the thread's number; 0 is none
+  uint32_t barriers;                          // how many barriers and fences it had met
+  uint32_t in_warp;  // a read: how many warp operations; a write: how many __syncwarp, as the
+                     // others order no memory
 };
 struct Granule {
   Access write, read;
 };
 
-// Zeroed memory of which only the pages that are touched cost. Of calloc they do not: what is freed
-// raises the size from which it maps, and below that it writes all zeros.
-constexpr size_t MAPPED_BYTES = 64 << 10;
-static void* new_zeros(size_t bytes) {
-  void* p = bytes < MAPPED_BYTES ? calloc(bytes, 1)
-                                 : mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (!p || p == MAP_FAILED) abort();
-  return p;
+// The threads of all launches before this one have numbers up to this; what they left is none.
+static uint64_t threads_before;
+
+// What is known of up to 2^size granules: memory of which only the pages that are touched cost.
+constexpr size_t MAX_ITEM = 8;
+constexpr size_t SHADOW_BYTES = sizeof(Granule) + 2 * sizeof(uint64_t) + MAX_ITEM;
+constexpr unsigned MIN_SHADOW_SIZE = 6;
+static char* take_shadow(EmuShadows& shadows, unsigned size) {
+  if (size < EMU_SHADOW_SIZES) {
+    Locked locked(shadows.lock);
+    if (shadows.num_idle[size]) return (char*)shadows.idle[size][--shadows.num_idle[size]];
+  }
+  void* p = mmap(nullptr, SHADOW_BYTES << size, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED) abort();
+  return (char*)p;
 }
-static void free_zeros(void* p, size_t bytes) {
-  if (bytes < MAPPED_BYTES)
-    free(p);
-  else
-    munmap(p, bytes);
+static void give_shadow_back(EmuShadows& shadows, char* shadow, unsigned size) {
+  if (size < EMU_SHADOW_SIZES) {
+    Locked locked(shadows.lock);
+    if (shadows.num_idle[size] < EMU_MAX_IDLE_SHADOWS) {
+      shadows.idle[size][shadows.num_idle[size]++] = shadow;
+      return;
+    }
+  }
+  munmap(shadow, SHADOW_BYTES << size);
 }
 
 // Some bytes that kernels may touch. Shadow is kept for each `granule` bytes.
@@ -45,21 +56,22 @@ struct Region {
   char *lo, *hi;
   size_t granule;
   const char* name;
-  Granule* shadow;
-  unsigned char* readonly;  // which granules were read through the read-only path
-  char* before;             // what stood there before it was last written
-  uint64_t* written;        // when that was, of each granule
+  unsigned size;
+  Granule* shadow;     // first in its memory, with the others behind it
+  uint64_t* written;   // when each granule was last written
+  uint64_t* readonly;  // the launch that last read it through the read-only path
+  char* before;        // what stood there before it was last written
 
-  size_t granules() const { return (size_t)(hi - lo) / granule + 1; }
-  void open(char* data, size_t bytes, size_t unit, const char* called) {
-    lo = data, hi = data + bytes, granule = unit, name = called;
-    shadow = (Granule*)new_zeros(granules() * sizeof(Granule));
-    readonly = (unsigned char*)new_zeros(granules()), before = (char*)new_zeros(bytes + 1);
-    written = (uint64_t*)new_zeros(granules() * sizeof(uint64_t));
+  void open(EmuShadows& shadows, char* data, size_t bytes, size_t unit, const char* called) {
+    lo = data, hi = data + bytes, granule = unit, name = called, size = MIN_SHADOW_SIZE;
+    if (granule > MAX_ITEM) abort();
+    while (bytes / granule >= (size_t)1 << size) size++;
+  shadow = (Granule*)take_shadow(shadows, size);
+    written = (uint64_t*)(shadow + ((size_t)1 << size)), readonly = written + ((size_t)1 << size);
+    before = (char*)(readonly + ((size_t)1 << size));
   }
-  void close() {
-    free_zeros(shadow, granules() * sizeof(Granule)), free_zeros(readonly, granules());
-    free_zeros(before, (size_t)(hi - lo) + 1), free_zeros(written, granules() * sizeof(uint64_t));
+  void close(EmuShadows& shadows) {
+    give_shadow_back(shadows, (char*)shadow, size);
     shadow = nullptr, readonly = nullptr, before = nullptr, written = nullptr;
   }
   bool holds(const char* p) const { return p >= lo && p < hi; }

@@ -136,12 +136,12 @@ static void set_up() {
     block.alive = (unsigned)L.block_size;
     block.saved_shared = (char*)malloc(shared_bytes() + 1);
     copy(block.saved_shared, __start_emu_shared, shared_bytes());  // the guards of a sanitizer
-    block.shared.open(__start_emu_shared, shared_bytes(), 1, "static shared memory");
+    block.shared.open(*L.shadows, __start_emu_shared, shared_bytes(), 1, "static shared memory");
     if (posix_memalign((void**)&block.dynamic_shared, 64,
                        (size_t)L.dynamic_shared_bytes + !L.dynamic_shared_bytes))
       abort();
     poison(block.dynamic_shared, (size_t)L.dynamic_shared_bytes, (uint32_t)L.poison);
-    block.dynamic.open(block.dynamic_shared, (size_t)L.dynamic_shared_bytes, 1,
+    block.dynamic.open(*L.shadows, block.dynamic_shared, (size_t)L.dynamic_shared_bytes, 1,
                        "dynamic shared memory");
 #ifndef EMU_SANITIZE
     poison(block.saved_shared, shared_bytes(), (uint32_t)L.poison);
@@ -151,18 +151,20 @@ static void set_up() {
   copy(__start_emu_shared, blocks[0].saved_shared, shared_bytes());
   regions = (Region*)calloc((size_t)L.num_arrays + 1, sizeof(Region));
   for (int64_t i = 0; i < L.num_arrays; i++) {
-    regions[i].open(L.arrays[i].data, (size_t)L.arrays[i].num_bytes, (size_t)L.arrays[i].itemsize,
-                    L.arrays[i].name);
+    regions[i].open(*L.shadows, L.arrays[i].data, (size_t)L.arrays[i].num_bytes,
+                    (size_t)L.arrays[i].itemsize, L.arrays[i].name);
   }
+  // Only now: what is in the memory taken was left by threads counted before.
+  threads_before = __atomic_fetch_add(&L.shadows->num_threads, num_fibers, __ATOMIC_RELAXED);
 }
 
 static void tear_down() {
   for (unsigned i = 0; i < num_fibers; i++) give_stack_back(*L.stacks, fibers[i].context.stack);
   for (int64_t b = 0; b < L.num_blocks; b++) {
-    blocks[b].shared.close(), blocks[b].dynamic.close();
+    blocks[b].shared.close(*L.shadows), blocks[b].dynamic.close(*L.shadows);
     free(blocks[b].saved_shared), free(blocks[b].dynamic_shared);
   }
-  for (int64_t i = 0; i < L.num_arrays; i++) regions[i].close();
+  for (int64_t i = 0; i < L.num_arrays; i++) regions[i].close(*L.shadows);
   free(blocks), free(regions);
 }
 
@@ -316,11 +318,10 @@ bool emu_stale(const void* address, unsigned size, void* value) {
   Region* r = self && L.races ? find(p) : nullptr;
   if (!r || chance(2)) return false;
   size_t at = (size_t)(p - r->lo), first = at / r->granule, last = (at + size - 1) / r->granule;
-  if (r->written[first] <= self->met ||
-      r->shadow[first].write.thread == (uint32_t)(self - fibers) + 1)
+  for (size_t i = first; i <= last; i++)
+    if (!is_of_this_launch(r->shadow[i].write) || r->written[i] != r->written[first]) return false;
+  if (r->written[first] <= self->met || r->shadow[first].write.thread == number_of(self))
     return false;
-  for (size_t i = first; i < last; i++)
-    if (r->written[i + 1] != r->written[i]) return false;
   memcpy(value, r->before + at, size);
   return true;
 }

@@ -24,6 +24,16 @@ struct EmuStacks {
   char* idle[EMU_MAX_IDLE_STACKS];
 };
 
+// Memory for what is known of the bytes of an array (regions.h), by size, that no launch of this
+// process uses. It is not emptied: a launch gives its threads numbers above those of all launches
+// before it, and so knows what these have left.
+constexpr unsigned EMU_SHADOW_SIZES = 21, EMU_MAX_IDLE_SHADOWS = 64;
+struct EmuShadows {
+  uint64_t num_threads;  // of all launches so far
+  uint32_t lock, num_idle[EMU_SHADOW_SIZES];
+  void* idle[EMU_SHADOW_SIZES][EMU_MAX_IDLE_SHADOWS];
+};
+
 // One launch. backend.py has the same structs in ctypes.
 struct EmuLaunch {
   void (*body)(void** args);
@@ -42,6 +52,7 @@ struct EmuLaunch {
   char* report;
   int64_t report_bytes;
   EmuStacks* stacks;
+  EmuShadows* shadows;
 };
 
 enum EmuAccess { EMU_READ = 1, EMU_WRITE = 2, EMU_ATOMIC = 4, EMU_READONLY = 8 };
