@@ -10,10 +10,9 @@ import oracles
 import pytest
 from builds import CaseEdges
 from emulator.backend import EmulatedBackend
-from host_layout import ALL_CASES, QUICK_CASES, SHARES, resident_share
+from host_layout import ALL_CASES, SHARES, resident_share
 from naive_shard import build_shards, distance_parts, predecessor_parts
 from on_ranks import run_on_ranks
-from tiers import by_tier
 from traversal_checks import check_traversal
 from user_graphs import GRAPHS, SEARCHES, STARTABLE
 from zoo import ZOO, random_case, zoo_sources
@@ -37,19 +36,18 @@ def host_graph(case, cluster, order="auto"):
     return Graph.from_source(CaseEdges(case), cluster=cluster, order=order, layout="host")
 
 
-@pytest.mark.widens
-@pytest.mark.covering(every=6)
+@pytest.mark.covering(every=3, ci=1)
 @pytest.mark.parametrize("case", [case for case in GRAPHS if case is not DEEP], ids=lambda case: case.name)
-def test_results_equal_the_oracles(case, clusters):
-    for num_ranks, share in by_tier(QUICK_CASES, ALL_CASES):
-        for order in ("degree", "natural"):
-            with resident_share(share), host_graph(case, clusters[num_ranks], order) as g:
-                for sources in zoo_sources(case) if case.num_vertices else []:
-                    for search in SEARCHES.values() if case.weights is not None else [mg.bfs]:
-                        with search(g, sources) as result:
-                            assert result.stats.method == "sweep"
-                            check_traversal(result, case, sources, order)
-                            mg.validate(result)
+@pytest.mark.parametrize("order", ["degree", "natural"])
+@pytest.mark.parametrize(("num_ranks", "share"), ALL_CASES)
+def test_results_equal_the_oracles(case, order, num_ranks, share, clusters):
+    with resident_share(share), host_graph(case, clusters[num_ranks], order) as g:
+        for sources in zoo_sources(case) if case.num_vertices else []:
+            for search in SEARCHES.values() if case.weights is not None else [mg.bfs]:
+                with search(g, sources) as result:
+                    assert result.stats.method == "sweep"
+                    check_traversal(result, case, sources, order)
+                    mg.validate(result)
 
 
 def test_levels_beyond_8_bits_and_limits_equal_the_oracles(clusters):

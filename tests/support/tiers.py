@@ -9,7 +9,7 @@ deselected, counted and reported.
 from __future__ import annotations
 
 import itertools
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import Any
 
 import pytest
@@ -99,8 +99,13 @@ def covering(items: list[pytest.Item], width: int) -> list[pytest.Item]:
     goals = {item: set(itertools.combinations(values, min(width, len(values)))) for item, values in parameters.items()}
     missing = set().union(*goals.values())
     found = []
+    # Of several as good ones that with the values that were taken least, so that each value meets many others.
+    taken = Counter()
     while missing:
-        best = max(goals, key=lambda item: len(goals[item] & missing))
+        best = max(
+            goals, key=lambda item: (len(goals[item] & missing), -sum(taken[value] for value in parameters[item]))
+        )
         missing -= goals[best]
+        taken.update(parameters[best])
         found.append(best)
     return found
