@@ -10,7 +10,7 @@ import oracles
 import pytest
 from builds import CaseEdges
 from emulator.backend import EmulatedBackend
-from host_layout import ALL_CASES, SHARES, resident_share
+from host_layout import RANKS_AND_SHARES, SHARES, resident_share
 from naive_shard import build_shards, distance_parts, predecessor_parts
 from on_ranks import run_on_ranks
 from traversal_checks import check_traversal
@@ -39,7 +39,7 @@ def host_graph(case, cluster, order="auto"):
 @pytest.mark.covering(every=3, ci=1)
 @pytest.mark.parametrize("case", [case for case in GRAPHS if case is not DEEP], ids=lambda case: case.name)
 @pytest.mark.parametrize("order", ["degree", "natural"])
-@pytest.mark.parametrize(("num_ranks", "share"), ALL_CASES)
+@pytest.mark.parametrize(("num_ranks", "share"), RANKS_AND_SHARES)
 def test_results_equal_the_oracles(case, order, num_ranks, share, clusters):
     with resident_share(share), host_graph(case, clusters[num_ranks], order) as g:
         for sources in zoo_sources(case) if case.num_vertices else []:

@@ -63,7 +63,7 @@ def assert_same(labelled, numbered, names, missing):
     assert labelled.digest() == numbered.digest()
 
 
-@pytest.mark.covering(ci=2, every=2)
+@pytest.mark.covering(ci=1, every=2)
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 @pytest.mark.parametrize("kind", LABELS)

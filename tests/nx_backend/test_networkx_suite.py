@@ -67,7 +67,7 @@ def test_networkx_own_tests_pass_and_reach_every_function(tmp_path):
     assert [name for name in FUNCTIONS if not calls.get(name)] == []
 
 
-@pytest.mark.ci
+@pytest.mark.long
 @pytest.mark.timeout(1200)
 def test_networkx_own_tests_pass_without_its_own_functions(tmp_path):
     outcomes, calls = run_suite(tmp_path)

@@ -91,7 +91,7 @@ def read_by_two(monkeypatch):
     return opened
 
 
-@pytest.mark.covering(every=3)
+@pytest.mark.ci
 @pytest.mark.parametrize("name", NAMES)
 def test_plan_of_strings_covers_their_build_by_at_most_a_third_more(name, cpu, read_by_two, tmp_path):
     table = read_by_two(write_names(tmp_path, NAMES[name]), labels="string")

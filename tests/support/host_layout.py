@@ -17,9 +17,8 @@ from mgraph.shard import host_blocks
 
 # None of the blocks on the device, some, and all.
 SHARES = (0.0, 0.4, 1.0)
-# Numbers of ranks, with the share of their blocks on the device: in the quick tier, and in others.
-QUICK_CASES = ((1, 0.4), (3, 0.0))
-ALL_CASES = ((1, 0.0), (2, 0.4), (3, 1.0))
+# Numbers of ranks, with the share of their blocks on the device.
+RANKS_AND_SHARES = ((1, 0.0), (2, 0.4), (3, 1.0))
 # Readings of the input for the blocks in host memory.
 STRETCHES = 3
 

@@ -8,10 +8,9 @@ import pytest
 from builds import CaseEdges, build_compact_on, shrink_passes
 from component_checks import violations_of_labels
 from emulator.backend import EmulatedBackend
-from host_layout import ALL_CASES, QUICK_CASES, build_host_on, resident_share
+from host_layout import RANKS_AND_SHARES, build_host_on, resident_share
 from naive_shard import build_shards
 from on_ranks import run_on_ranks
-from tiers import by_tier
 from user_graphs import GRAPHS
 from zoo import ZOO, random_case
 
@@ -38,17 +37,16 @@ def check(case, shards):
     return [steps for _, _, steps in results]
 
 
-@pytest.mark.widens
-@pytest.mark.covering(every=6, ci=1)
+@pytest.mark.covering(every=3, ci=1)
+@pytest.mark.parametrize(("num_ranks", "share"), RANKS_AND_SHARES)
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("case", GRAPHS, ids=lambda case: case.name)
-def test_labels_equal_the_oracle(case, order):
-    for num_ranks, share in by_tier(QUICK_CASES, ALL_CASES):
-        with pytest.MonkeyPatch.context() as patch:
-            shrink_passes(patch)
-            check(case, build_compact_on(case, num_ranks, order))
-        for steps in check(case, build_host_on(case, num_ranks, share, order)):
-            assert steps[0]["skipped_parts"] == 0
+def test_labels_equal_the_oracle(case, order, num_ranks, share):
+    with pytest.MonkeyPatch.context() as patch:
+        shrink_passes(patch)
+        check(case, build_compact_on(case, num_ranks, order))
+    for steps in check(case, build_host_on(case, num_ranks, share, order)):
+        assert steps[0]["skipped_parts"] == 0
 
 
 def emulated_program(_, comm, case, layout):

@@ -7,9 +7,8 @@ import pytest
 from builds import CaseEdges, build_compact_on, shrink_passes
 from emulator.backend import EmulatedBackend
 from forest_checks import FORESTS, expected
-from host_layout import ALL_CASES, QUICK_CASES, build_host_on, resident_share
+from host_layout import RANKS_AND_SHARES, build_host_on, resident_share
 from on_ranks import run_on_ranks
-from tiers import by_tier
 
 import mgraph as mg
 from mgraph.algorithms.common.traversal import Trace
@@ -45,19 +44,18 @@ def check(case, shards, order, maximum):
     return [steps for _, steps in results]
 
 
-@pytest.mark.widens
-@pytest.mark.covering(every=6, ci=1)
+@pytest.mark.covering(every=3, ci=1)
+@pytest.mark.parametrize(("num_ranks", "share"), RANKS_AND_SHARES)
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_forest_equals_the_oracle(case, order):
-    for num_ranks, share in by_tier(QUICK_CASES, ALL_CASES):
-        with pytest.MonkeyPatch.context() as patch:
-            shrink_passes(patch)
-            compact = build_compact_on(case, num_ranks, order)
-        for maximum in (False, True):
-            check(case, compact, order, maximum)
-            for steps in check(case, build_host_on(case, num_ranks, share, order), order, maximum):
-                assert steps[0]["skipped_parts"] == 0
+def test_forest_equals_the_oracle(case, order, num_ranks, share):
+    with pytest.MonkeyPatch.context() as patch:
+        shrink_passes(patch)
+        compact = build_compact_on(case, num_ranks, order)
+    for maximum in (False, True):
+        check(case, compact, order, maximum)
+        for steps in check(case, build_host_on(case, num_ranks, share, order), order, maximum):
+            assert steps[0]["skipped_parts"] == 0
 
 
 def emulated_program(_, comm, case, layout):
