@@ -124,6 +124,7 @@ def emulated_program(_, comm, case, order, specs):
 
 
 @pytest.mark.ci
+@pytest.mark.covering(ci=1)
 @pytest.mark.interleavings
 @pytest.mark.parametrize("method", ["frontier", "step"])
 @pytest.mark.parametrize("order", ORDERS)

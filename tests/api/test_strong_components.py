@@ -87,7 +87,7 @@ def rank_program(shard, comm):
 
 
 @pytest.mark.parametrize("list_share", [0, 8, 1 << 30])
-@examples(200)
+@examples(100)
 @given(graphs(max_vertices=40, max_edges=90), orders, rank_counts)
 def test_labels_of_drawn_graphs_equal_the_oracle(list_share, case, order, num_ranks):
     """Whether ranks exchange lists of colors, all colors, or either."""

@@ -67,7 +67,7 @@ def test_result_interrupted_at_any_line_leaves_nothing_on_the_ranks(kind, name):
         CALLS[name](g)
         # Primes, so that interrupts reach every line of a loop. One rank runs many more lines in this thread, and the
         # emulator's launches take long.
-        by_kind = {1: by_tier(31, 13, 3), 2: by_tier(7, 3, 1), GPU: by_tier(379, 379, 257)}
+        by_kind = {1: by_tier(31, 13, 3), 2: by_tier(7, 3, 1), GPU: by_tier(1511, 1511, 257)}
         for step in itertools.count(0, by_kind[kind]):
             if not interrupted_at(step, lambda: CALLS[name](g), of_package(), by_line=True):
                 break

@@ -113,7 +113,7 @@ def test_gpu_workers_have_shared_memory():
     assert "/dev/shm" in mounts
 
 
-@pytest.mark.ci
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_commands_of_the_cpu_job_run_as_processes(tmp_path):
     """In place of pods: names, port and certificates are this machine's."""

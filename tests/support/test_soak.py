@@ -147,7 +147,7 @@ def test_short_soak_finds_nothing_and_leaves_nothing(tmp_path):
     folder = tmp_path / "tmp"
     folder.mkdir()
     report = tmp_path / "soak.jsonl"
-    options = "--minutes", "0.2", "--seed", "3", "--workers", "2", "--clients", "1", "--record", str(report)
+    options = "--minutes", "0.12", "--seed", "3", "--workers", "2", "--clients", "1", "--record", str(report)
     done = subprocess.run(
         [sys.executable, "-m", "faults.soak", *options],
         env=ENVIRONMENT | {"TMPDIR": str(folder)},

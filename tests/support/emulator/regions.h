@@ -66,7 +66,7 @@ struct Region {
     lo = data, hi = data + bytes, granule = unit, name = called, size = MIN_SHADOW_SIZE;
     if (granule > MAX_ITEM) abort();
     while (bytes / granule >= (size_t)1 << size) size++;
-  shadow = (Granule*)take_shadow(shadows, size);
+    shadow = (Granule*)take_shadow(shadows, size);
     written = (uint64_t*)(shadow + ((size_t)1 << size)), readonly = written + ((size_t)1 << size);
     before = (char*)(readonly + ((size_t)1 << size));
   }
