@@ -28,7 +28,7 @@ format:  ## rewrite the files as `check` wants them
 test:  ## the quick tests, some minutes
 	$(PYTHON) -m pytest
 
-test-ci:  ## all tests of CI, a quarter of an hour
+test-ci:  ## all tests of CI, some 25 minutes
 	$(PYTHON) -m pytest --tier ci
 
 # The folder is named: pytest takes a log that exists for a folder of tests, and would not read their options.

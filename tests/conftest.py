@@ -48,8 +48,8 @@ def pytest_cmdline_main(config):
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     alone = "gpu" in option.require or option.usepdb or all("::" in name for name in config.args)
     if getattr(option, "numprocesses", 0) is None and not option.tx and not alone:
-        # One more than cores: some tests wait for processes of their own.
-        option.numprocesses = min(len(os.sched_getaffinity(0)) + 1, MAX_PROCESSES)
+        # Two more than cores: many tests wait for processes of their own.
+        option.numprocesses = min(len(os.sched_getaffinity(0)) + 2, MAX_PROCESSES)
     if getattr(option, "numprocesses", 0) and option.dist == "no":
         # Each process has files of its own, so that what a file's tests share is made once.
         option.dist = "worksteal"

@@ -215,7 +215,7 @@ def test_named_test_runs_in_any_tier(tmp_path):
 CORES = len(os.sched_getaffinity(0))
 
 
-@pytest.mark.parametrize(("options", "processes"), [((), CORES + 1), (("--pdb",), 1), (("-n1",), 1)])
+@pytest.mark.parametrize(("options", "processes"), [((), CORES + 2), (("--pdb",), 1), (("-n1",), 1)])
 def test_tests_are_spread_over_the_cores(tmp_path, options, processes):
     done = run_pytest(tmp_path, OTHERS, *options)
     assert "20 passed" in done.stdout
