@@ -24,7 +24,7 @@ except ImportError:  # Windows
 # How long a process waits for another one that compiles functions of the same file; it may be stopped.
 WAIT_S = 20.0
 LOOK_S = 0.01
-# The files whose locks this process holds. Guarded by Numba's own lock.
+# Paths of the files that this process has locked; guarded by Numba's own lock.
 _locked: set[str] = set()
 
 

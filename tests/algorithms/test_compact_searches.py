@@ -15,9 +15,9 @@ from socket_cluster import SocketCluster
 from strategies import graphs_and_sources, orders, rank_counts
 from sweep_checks import TINY
 from tiers import by_tier, examples
-from traversal_checks import check_traversal
+from traversal_checks import check_sweeps, check_traversal
 from user_graphs import GRAPHS, ORDERS, SEARCHES, STARTABLE
-from zoo import ZOO, make_case, random_case, zoo_sources
+from zoo import ZOO, make_case, random_case
 
 import mgraph as mg
 from mgraph.algorithms.common.traversal import Trace
@@ -50,12 +50,7 @@ def test_results_equal_the_oracles_for_any_number_of_ranks(case, clusters):
             continue
         for order in ORDERS:
             with compact_graph(case, cluster, order) as g:
-                for sources in zoo_sources(case) if case.num_vertices else []:
-                    for search in SEARCHES.values() if case.weights is not None else [mg.bfs]:
-                        with search(g, sources) as result:
-                            assert result.stats.method == "sweep"
-                            check_traversal(result, case, sources, order)
-                            mg.validate(result)
+                check_sweeps(g, case, order)
 
 
 @pytest.mark.ci

@@ -99,7 +99,7 @@ def covering(items: list[pytest.Item], width: int) -> list[pytest.Item]:
     goals = {item: set(itertools.combinations(values, min(width, len(values)))) for item, values in parameters.items()}
     missing = set().union(*goals.values())
     found = []
-    # Of several as good ones that with the values that were taken least, so that each value meets many others.
+    # Ties go to the set with the least used values, so that each value is paired with many others.
     taken = Counter()
     while missing:
         best = max(

@@ -7,6 +7,7 @@ import functools
 import numpy as np
 import oracles
 from user_graphs import SEARCHES
+from zoo import zoo_sources
 
 import mgraph as mg
 
@@ -82,3 +83,13 @@ def check_both_orders(g, case, algorithm, source, order):
                 np.testing.assert_array_equal(by_user(ordered, column, g.num_vertices), whole.to_numpy())
             check_traversal(found, case, [source], order)
             mg.validate(found)
+
+
+def check_sweeps(g, case, order):
+    """Check all searches of a graph in blocks, which are sweeps, from several sources."""
+    for sources in zoo_sources(case) if case.num_vertices else []:
+        for search in SEARCHES.values() if case.weights is not None else [mg.bfs]:
+            with search(g, sources) as result:
+                assert result.stats.method == "sweep"
+                check_traversal(result, case, sources, order)
+                mg.validate(result)
