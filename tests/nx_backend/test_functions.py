@@ -103,7 +103,7 @@ def of_structure(directed, s):
 @pytest.mark.parametrize("cls", CLASSES)
 def test_results_equal_those_of_networkx(cls):
     called = set()
-    for seed in range(tiers.by_tier(4, 16, 40)):
+    for seed in range(tiers.by_tier(4, 8, 40)):
         graph, draw = random_graph(cls, seed)
         s, t = draw.choices(list(graph), k=2)
         converted = convert_from_nx(graph, **EVERYTHING)
@@ -119,7 +119,7 @@ def test_results_equal_those_of_networkx(cls):
 @pytest.mark.widens
 @pytest.mark.parametrize("cls", CLASSES)
 def test_sums_of_distances_equal_those_of_networkx_but_for_rounding(cls):
-    for seed in range(tiers.by_tier(4, 16, 40)):
+    for seed in range(tiers.by_tier(4, 8, 40)):
         graph, draw = random_graph(cls, seed)
         s, t = draw.choices(list(graph), k=2)
         converted = convert_from_nx(graph, **EVERYTHING)
