@@ -68,7 +68,8 @@ def bfs(
         trace.superstep(method="pull" if pulling else "push", frontier=frontier, arcs=search.scanned)
     own = slice(search.base, search.base + shard.num_owned)
     # Of the levels before a checkpoint the parents are not known.
-    return Traversal(search.levels, None if trace.checkpoints.found else search.parents[own])
+    parents = None if trace.checkpoints.found else search.parents[own]
+    return Traversal(search.levels, parents, search.num_reached, search.reached_arcs)
 
 
 def pull_pays(
@@ -86,7 +87,7 @@ def pull_pays(
 
 
 class LevelSearch:
-    """The arrays of one search on one rank; counts are over all ranks."""
+    """The arrays of one search on one rank; counts are over all ranks, but for those of reached vertices."""
 
     def __init__(
         self,
@@ -109,6 +110,8 @@ class LevelSearch:
         self.visited = xp.zeros(partition.num_states // 32, np.uint32)
         self.num_left = partition.num_positions
         self.arcs_left = shard.info.num_arcs
+        # This rank's reached vertices, and their arcs.
+        self.num_reached = self.reached_arcs = 0
         self.found = xp.empty(partition.num_states, partition.dtype)
         self.num_targets = len({*until})
         targets = own_states(partition, comm.rank, until)
@@ -171,12 +174,15 @@ class LevelSearch:
         )  # fmt: skip
         xp.cumsum(self.offsets[1:], out=self.offsets[1:])
         arcs, self.scanned = self.backend.to_host(counters)[1:].tolist()
-        reached = 0
+        self.num_reached += size
+        self.reached_arcs += arcs
+        targets_reached = 0
         if len(self.targets):
-            reached = int((self.levels[self.targets] != unreached_of(LEVEL)).sum())
+            targets_reached = int((self.levels[self.targets] != unreached_of(LEVEL)).sum())
         is_due = self.checkpoints.is_due()
-        self.num_frontier, self.frontier_arcs, reached, self.is_due = self.comm.sum(size, arcs, reached, is_due)
-        self.is_done = 0 < self.num_targets == reached
+        totals = self.comm.sum(size, arcs, targets_reached, is_due)
+        self.num_frontier, self.frontier_arcs, targets_reached, self.is_due = totals
+        self.is_done = 0 < self.num_targets == targets_reached
         self.num_left -= self.num_frontier
         self.arcs_left -= self.frontier_arcs
 
@@ -204,9 +210,11 @@ def _go_on_from(search: LevelSearch, state: KeptState) -> None:
     before = levels < state.bound
     reached = (before.nonzero()[0] + search.base).astype(dtype)
     mark_bits[search.backend](0, len(reached), reached, search.visited)
-    num_reached, arcs = search.comm.sum(len(reached), total(search.backend, search.shard.degrees * before))
+    search.num_reached = len(reached)
+    search.reached_arcs = total(search.backend, search.shard.degrees * before)
+    num_reached, reached_arcs = search.comm.sum(search.num_reached, search.reached_arcs)
     search.num_left -= num_reached
-    search.arcs_left -= arcs
+    search.arcs_left -= reached_arcs
     search.frontier = ((levels == state.bound).nonzero()[0] + search.base).astype(dtype)
     search.settle(search.backend.xp.zeros(3, np.int64))
 
