@@ -1,12 +1,13 @@
-"""Measure warm calls through a Dask cluster of CPU workers on this host: what a call takes beside its search.
+"""Measure warm calls through a Dask cluster on this host: what a call takes beside its search.
 
     python bench/cluster_call.py --workers 1 --workers 2 --workers 3
     python bench/cluster_call.py --workers 2 --scale 20 --record
+    python bench/cluster_call.py --backend cuda --workers 1 --scale 20
 
-For each number of workers it starts a LocalCluster and prints milliseconds as one JSON line: medians, and the 99th of
-100, of a call of nothing, of `mg.bfs` of a graph with its result closed, and of the same beside the seconds of its
-phases (`Stats.seconds`, each of the slowest rank), with the number of the calls that take more than 3 ms beside them.
-`called` is how the calls reached the ranks. `--as-tasks` sends every call as tasks.
+For each number of workers it starts a LocalCluster, or a LocalCUDACluster, and prints milliseconds as one JSON line:
+medians, and the 99th of 100, of a call of nothing, of `mg.bfs` of a graph with its result closed, and of the same
+beside the seconds of its phases (`Stats.seconds`, each of the slowest rank), with the number of the calls that take
+more than 3 ms beside them. `called` is how the calls reached the ranks. `--as-tasks` sends every call as tasks.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from unittest import mock
 
 import click
 import record
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, SpecCluster
 
 import mgraph as mg
 from mgraph.api.graph500 import random_roots
@@ -37,31 +38,50 @@ def nothing(rank: Rank) -> None:
 
 
 @click.command(help=__doc__)
+@click.option("--backend", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True)
 @click.option("--workers", type=click.IntRange(min=1), multiple=True, default=(1, 2, 3), show_default=True)
 @click.option("--scale", type=int, default=8, show_default=True)
 @click.option("--calls", type=click.IntRange(min=10), default=1000, show_default=True)
 @click.option("--as-tasks", is_flag=True, help="Send no call directly.")
 @click.option("--record", "is_recorded", is_flag=True, help="Append to bench/results.")
-def main(workers: tuple[int, ...], scale: int, calls: int, as_tasks: bool, is_recorded: bool) -> None:
+@click.option("--commit", help="The commit to record, if this is not a checkout.")
+def main(
+    backend: str,
+    workers: tuple[int, ...],
+    scale: int,
+    calls: int,
+    as_tasks: bool,
+    is_recorded: bool,
+    commit: str | None,
+) -> None:
     for num_workers in workers:
         with ExitStack() as stack:
             if as_tasks:
                 stack.enter_context(mock.patch.object(ClientSession, "_may_be_direct", _never))
-            facts = measure(num_workers, scale, calls) | {"called": "as tasks" if as_tasks else "directly"}
+            facts = measure(backend, num_workers, scale, calls) | {"called": "as tasks" if as_tasks else "directly"}
             print(json.dumps(facts), flush=True)
             if is_recorded:
-                record.append("cpu", None, {"bench": "cluster_call"} | facts)
+                record.append(backend, commit, {"bench": "cluster_call"} | facts)
 
 
 def _never(*_: object) -> bool:
     return False
 
 
-def measure(num_workers: int, scale: int, calls: int) -> dict[str, object]:
-    """Measure a loop of calls on ranks that are processes of their own."""
-    started = LocalCluster(n_workers=num_workers, threads_per_worker=1, memory_limit=0, dashboard_address=":0")
+def start(backend: str, num_workers: int) -> SpecCluster:
+    """Start a cluster of workers in processes of their own."""
+    options = {"n_workers": num_workers, "threads_per_worker": 1, "memory_limit": 0, "dashboard_address": ":0"}
+    if backend == "cpu":
+        return LocalCluster(**options)
+    from dask_cuda import LocalCUDACluster
+
+    return LocalCUDACluster(**options)
+
+
+def measure(backend: str, num_workers: int, scale: int, calls: int) -> dict[str, object]:
+    """Measure a loop of calls on ranks of a cluster."""
     with (
-        started as local,
+        start(backend, num_workers) as local,
         Client(local, set_as_default=False) as client,
         mg.connect(client, num_ranks=num_workers) as cluster,
         mg.rmat(scale, cluster=cluster) as g,
@@ -76,6 +96,7 @@ def measure(num_workers: int, scale: int, calls: int) -> dict[str, object]:
             beside.append(time.perf_counter() - began - took)
 
         return {
+            "backend": cluster.backend,
             "workers": num_workers,
             "graph": f"rmat{scale}",
             "calls": calls,

@@ -246,7 +246,7 @@ def _held_out(lines: list[dict]) -> str:
         return ""
     errors = _errors(model, held)
     return (
-        f"; fitted to fewer ranks, it is off on {most} by {statistics.median(errors):.0%} in the median and "
+        f"; fitted to fewer ranks,\nit is off on {most} by {statistics.median(errors):.0%} in the median and "
         f"{max(errors):.0%} at most"
     )
 
