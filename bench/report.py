@@ -300,6 +300,10 @@ runs; beside it pyarrow in the same run, which reads the file into a table and b
 seconds of all cores together, which other processes on the machine change little, of the whole, of a parse of the same
 text without a build, and of pyarrow.
 """,
+    "cluster_call": """
+A warm call through a Dask cluster on one host (`bench/cluster_call.py`), milliseconds: of nothing, of `mg.bfs`, and of
+the same beside the seconds of its phases; medians of a loop of calls, and in parentheses what 99 of 100 take at most.
+""",
     "deduplicate": """
 Deduplication (`bench/deduplicate.py`): the command `components` over a folder of Parquet files with pairs of string ids
 of 16 characters, without and with a folder of labels written; the whole process, its start included.
@@ -345,6 +349,23 @@ INGEST_COLUMNS = {
     "cores": lambda line: str(line["cores"]),
     "commit": lambda line: line["commit"],
 }
+
+
+def _median_and_most(line: dict, what: str) -> str:
+    return f"{line[f'{what}_ms']:.3g} ({line[f'{what}_99_of_100_ms']:.3g})"
+
+
+CLUSTER_CALL_COLUMNS = {
+    "graph": lambda line: line["graph"],
+    "workers": lambda line: str(line["workers"]),
+    "backend": lambda line: line.get("backend", "cpu"),
+    "nothing": lambda line: _median_and_most(line, "nothing"),
+    "BFS": lambda line: _median_and_most(line, "bfs"),
+    "beside the search": lambda line: _median_and_most(line, "beside_the_search"),
+    "more than 3 ms beside": lambda line: f"{line['beside_over_3_ms']:,} of {line['calls']:,}",
+    "called": lambda line: line["called"],
+    "commit": lambda line: line["commit"],
+}
 DEDUPLICATE_COLUMNS = {
     "pairs": lambda line: f"{line['pairs']:,}",
     "distinct ids": lambda line: f"{line['ids']:,}",
@@ -387,6 +408,7 @@ PART_COLUMNS = {
 PARTS = (
     ("libraries", LIBRARY_COLUMNS, ("graph", "algorithm")),
     ("ingest", INGEST_COLUMNS, ("graph", "way")),
+    ("cluster_call", CLUSTER_CALL_COLUMNS, ("graph", "workers", "called")),
     ("deduplicate", DEDUPLICATE_COLUMNS, ("graph", "backend")),
     ("energy", ENERGY_COLUMNS, ("graph", "algorithm")),
     ("forms", FORM_COLUMNS, ("graph", "algorithm", "part")),
