@@ -71,7 +71,9 @@ def test_rank_that_stays_stopped_is_removed_and_replaced(client):
             mg.bfs(g, 1)
         with pytest.raises(GangLost, match=worker):
             mg.bfs(g, 1)
-        # The nanny starts another worker.
+        # The nanny starts another worker, which may import and compile for longer than the deadline.
+        with mg.connect(client, open_timeout_s=60) as patient, mg.rmat(6, cluster=patient) as first:
+            mg.bfs(first, 1)
         with mg.rmat(6, cluster=cluster) as again:
             assert mg.bfs(again, 1).stats.num_reached > 1
 
