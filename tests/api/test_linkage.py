@@ -16,7 +16,7 @@ import mgraph as mg
 WEIGHTED = [case for case in GRAPHS if case.weights is not None and not case.directed]
 
 
-@pytest.mark.covering(every=3)
+@pytest.mark.covering(every=3, ci=1)
 @pytest.mark.parametrize("maximum", [False, True])
 @pytest.mark.parametrize("case", WEIGHTED, ids=lambda case: case.name)
 def test_cuts_are_the_components_of_the_edges_that_are_kept(case, maximum, clusters):

@@ -56,7 +56,7 @@ def check(case, sources, order="degree", depth_limit=None, **thresholds):
     return steps
 
 
-@pytest.mark.covering(every=3)
+@pytest.mark.covering(every=3, ci=2)
 @pytest.mark.parametrize("max_arcs", [None, 0, 3, 20])
 @pytest.mark.parametrize("few_cores", [1, 2])
 @pytest.mark.parametrize("order", ["degree", "natural"])

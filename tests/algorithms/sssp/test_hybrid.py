@@ -80,7 +80,7 @@ THRESHOLDS = (
 )
 
 
-@pytest.mark.covering(every=6)
+@pytest.mark.covering(every=6, ci=1)
 @pytest.mark.parametrize("how", THRESHOLDS, ids=str)
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("case", [*CASES, *map(random_case, range(6))], ids=lambda case: case.name)
