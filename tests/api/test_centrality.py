@@ -37,6 +37,7 @@ def exact_harmonic(distances):
     return float(sum(Fraction(1 / distance) for distance in distances if distance > 0))
 
 
+@pytest.mark.ci
 @pytest.mark.covering(every=2, ci=1)
 @pytest.mark.widens
 @pytest.mark.parametrize("dtype", [np.uint8, np.int64, np.float32, np.float64])

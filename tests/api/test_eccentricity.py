@@ -53,6 +53,7 @@ def check(g, case):
         assert wanted.max() / 2 <= mg.diameter(g, weighted=weighted, exact=False) <= wanted.max() or case.directed
 
 
+@pytest.mark.ci
 @pytest.mark.covering(ci=1, every=2)
 @pytest.mark.widens
 @pytest.mark.parametrize("dtype", [np.uint8, np.int64, np.float32, np.float64])

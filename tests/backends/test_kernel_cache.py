@@ -54,6 +54,7 @@ assert [kept() for kept in compile_with(np.ones(3))] == [None] * 3
 """
 
 
+@pytest.mark.ci
 def test_compilation_keeps_nothing_of_its_caller(tmp_path):
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     subprocess.run([sys.executable, "-c", COMPILE], env=environment, check=True, timeout=120)
@@ -83,6 +84,7 @@ print(sum(add_up.cpu.stats.cache_misses.values()))
 """
 
 
+@pytest.mark.ci
 def test_processes_that_call_a_function_at_once_compile_it_once(tmp_path, locked):
     release = locked(totals.__file__)
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
