@@ -349,12 +349,6 @@ INGEST_COLUMNS = {
     "cores": lambda line: str(line["cores"]),
     "commit": lambda line: line["commit"],
 }
-
-
-def _median_and_most(line: dict, what: str) -> str:
-    return f"{line[f'{what}_ms']:.3g} ({line[f'{what}_99_of_100_ms']:.3g})"
-
-
 CLUSTER_CALL_COLUMNS = {
     "graph": lambda line: line["graph"],
     "workers": lambda line: str(line["workers"]),
@@ -463,6 +457,10 @@ CPU_COLUMNS = {
     "GAP = 1": lambda line: f"{line['median_ms'] / line['gap_ms']:.2f}x" if line["gap_ms"] else "",
     "commit": lambda line: line["commit"],
 }
+
+
+def _median_and_most(line: dict, what: str) -> str:
+    return f"{line[f'{what}_ms']:.3g} ({line[f'{what}_99_of_100_ms']:.3g})"
 
 
 def _table(columns: dict, lines: list[dict]) -> str:
