@@ -34,7 +34,8 @@ test-ci:  ## all tests of CI, some 25 minutes
 # The folder is named: pytest takes a log that exists for a folder of tests, and would not read their options.
 test-all:  ## hours of random graphs, interleavings and faults; recorded in bench/results
 	$(PYTHON) -m pytest tests --tier all -o timeout=7200 -o faulthandler_timeout=7300 \
-		--require slurm --require sshd --run-log bench/results/suite.jsonl --fault-log bench/results/faults.jsonl
+		--require slurm --require sshd --require mount --require cgroup --require operator \
+		--run-log bench/results/suite.jsonl --fault-log bench/results/faults.jsonl
 
 SOAK ?= --minutes 10
 soak:  ## random jobs under random faults for ten minutes, or as SOAK says; recorded in bench/results

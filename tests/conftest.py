@@ -14,7 +14,7 @@ import time
 import pytest
 import tiers
 from backends import BACKENDS, available_backends, gpu_count
-from requirements import LACKS
+from requirements import LACKS, TRIED
 
 # How long the interpreter may take to end after the last test, before threads left behind are killed.
 EXIT_S = 60
@@ -30,7 +30,7 @@ def pytest_addoption(parser):
     parser.addoption("--beyond", choices=tiers.TIERS[:2], help="without what this tier has done")
     parser.addoption("--run-log", metavar="FILE", help="append a line of JSON that says what the run did")
     parser.addoption(
-        "--require", action="append", default=[], choices=[*LACKS],
+        "--require", action="append", default=[], choices=[*LACKS, *TRIED],
         help="what must be there: a test that needs it fails, never skips; may be repeated",
     )  # fmt: skip
     parser.addoption("--faults", type=int, metavar="N", help="how many SIGKILLs, and SIGINTs, at random (by tier)")
@@ -66,7 +66,7 @@ def pytest_configure(config):
         # As under nohup or behind `&`: tests interrupt themselves and processes that they start, which inherit this.
         signal.signal(signal.SIGINT, signal.default_int_handler)
     for name in config.option.require:
-        if lack := LACKS[name]():
+        if name in LACKS and (lack := LACKS[name]()):
             raise pytest.UsageError(f"--require {name}: {lack}")
     if config.getoption("sanitize"):
         import cupy
@@ -276,10 +276,13 @@ def pytest_collection_modifyitems(config, items):
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item, call):
     report = yield
-    required = [name for name in item.config.option.require if item.get_closest_marker(name)]
-    if required and report.skipped and not hasattr(report, "wasxfail"):
+    if not report.skipped or hasattr(report, "wasxfail"):
+        return report
+    why = str(call.excinfo.value)
+    wanted = item.config.option.require
+    if required := [name for name in wanted if item.get_closest_marker(name) or why.startswith(f"{name}: ")]:
         report.outcome = "failed"
-        report.longrepr = f"--require {required[0]}: skipped: {call.excinfo.value}"
+        report.longrepr = f"--require {required[0]}: skipped: {why}"
     return report
 
 

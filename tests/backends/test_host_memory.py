@@ -11,6 +11,7 @@ import uuid
 
 import pytest
 from cli_runs import ENVIRONMENT
+from requirements import skip_for_want_of
 
 from mgraph.backends.host_memory import control_groups, host_memory
 
@@ -164,7 +165,7 @@ def limited_group(limit: int):
             continue
         finally:
             made.rmdir()
-    pytest.skip("no control group can be made here that limits memory")
+    skip_for_want_of("cgroup", "no control group can be made here that limits memory")
 
 
 FREE = "from mgraph.backends.cpu import CpuBackend; b = CpuBackend(1); print(b.free_bytes(), b.free_memory().limit)"

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import yaml
 from dask_processes import free_ports, make_security
+from requirements import skip_for_want_of
 
 FOLDER = pathlib.Path(__file__).parents[2] / "deploy" / "kubernetes"
 MANIFESTS = {path.name: list(yaml.safe_load_all(path.read_text())) for path in FOLDER.glob("*.yaml")}
@@ -25,7 +26,7 @@ def schema_of(kind: str) -> dict[str, Any]:
     """Return the schema of a kind of the operator's, which admits no other fields: the server would drop them."""
     package = importlib.util.find_spec("dask_kubernetes")
     if package is None:
-        pytest.skip("no dask-kubernetes (the extra deploy has it)")
+        skip_for_want_of("operator", "no dask-kubernetes (the extra deploy has it)")
     crds = (
         pathlib.Path(package.submodule_search_locations[0]) / "operator/deployment/helm/dask-kubernetes-operator/crds"
     )

@@ -1,4 +1,4 @@
-"""What tests with a mark need of the machine, beside Python: `--require` names it."""
+"""What tests need of the machine, beside Python: `--require` names it, and a test that lacks it then fails."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import importlib.util
 import os
 import shutil
 from collections.abc import Callable
+from typing import NoReturn
 
 import backends
+import pytest
 
 # Daemons are not in every user's PATH.
 PATH = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin"))
@@ -37,3 +39,10 @@ def lack_of_sshd() -> str | None:
 
 # By mark: why its tests cannot run here.
 LACKS: dict[str, Callable[[], str | None]] = {"gpu": lack_of_gpu, "slurm": lack_of_slurm, "sshd": lack_of_sshd}
+# What only an attempt shows, within a test or a fixture.
+TRIED = ("mount", "cgroup", "operator")
+
+
+def skip_for_want_of(name: str, why: str) -> NoReturn:
+    """Skip the running test, which has tried what TRIED names and could not."""
+    pytest.skip(f"{name}: {why}")

@@ -284,6 +284,14 @@ def test_servers_that_are_required_must_be_there(tmp_path, name, lack):
     assert f"--require {name}: {lack}" in done.stderr
 
 
+def test_what_only_an_attempt_shows_may_be_required_too(tmp_path):
+    test = "from requirements import skip_for_want_of\ndef test_it():\n    skip_for_want_of('mount', 'no rights')"
+    done = run_pytest(tmp_path, test, "-n", "0", "--require", "cgroup")
+    assert done.returncode == 0 and "mount: no rights" in done.stdout
+    done = run_pytest(tmp_path, test, "-n", "0", "--require", "mount")
+    assert done.returncode == 1 and "--require mount: skipped: mount: no rights" in done.stdout
+
+
 def test_gpu_tests_skip_visibly_without_one(tmp_path):
     (tmp_path / "cupy.py").write_text("def is_available():\n    return False\n")
     done = run_alone(tmp_path, "import pytest\n@pytest.mark.gpu\ndef test_it():\n    assert False")
