@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pathlib
 import re
 
@@ -10,6 +11,7 @@ import pytest
 import tiers
 from kernel_files import INCLUDED, SOURCES, source_of, stem_of, stems, text_of, typedefs_of
 from nvrtc import check_text, compile_text
+from registers import ARCHITECTURES, RECORD, assemble, key, modules, typedefs_assembled
 
 from mgraph.algorithms.bfs import persistent_multi_gpu_kernels as bfs_multi_gpu
 from mgraph.algorithms.bfs.persistent_kernels import MAX_QUEUED
@@ -22,14 +24,8 @@ from mgraph.backends.numba_helpers import WEIGHT_CLASSES
 from mgraph.backends.shared_names import ControlLayout, Names, Offsets, WorkArea
 from mgraph.comm import peer_memory
 
-# The quick tier assembles for one.
-ARCHITECTURES = ("sm_90", *(pytest.param(name, marks=pytest.mark.ci) for name in ("sm_75", "sm_100")))
 # Registers of a multiprocessor, on all architectures.
 REGISTERS = 1 << 16
-BFS = "algorithms/bfs/persistent"
-SSSP = "algorithms/sssp/persistent"
-# Their distances are always levels.
-OF_LEVELS = (f"{BFS}_kernels", f"{BFS}_multi_gpu_kernels", "algorithms/bfs/sweep_kernels")
 
 
 def test_there_are_kernels():
@@ -125,25 +121,30 @@ def test_peer_buffers_have_one_head():
 
 @pytest.mark.covering(every=3)
 @pytest.mark.widens
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize("source", SOURCES, ids=stem_of)
-def test_compiles_without_a_warning(source, architecture):
-    # All dtypes on one architecture, the default ones on the others: other dtypes change no launch.
-    widths = typedefs_of(source) if architecture == "sm_90" else [TYPEDEFS]
-    # Only the default and the widest dtypes are assembled, the slow part, and not in the quick tier; the widest is
-    # first. Kernels of levels are assembled for levels, by test_levels_are_assembled.
-    assembled = () if stem_of(source) in OF_LEVELS else (TYPEDEFS, widths[0])
-    for typedefs in tiers.by_tier([TYPEDEFS], widths):
-        text = module_text(source, typedefs)
-        if typedefs not in tiers.by_tier((), assembled):
-            assert check_text(text) == "", typedefs
-            continue
-        built = compile_text(text, architecture)
+def test_compiles_without_a_warning(source):
+    for typedefs in tiers.by_tier([TYPEDEFS], typedefs_of(source)):
+        assert check_text(module_text(source, typedefs)) == "", typedefs
+
+
+# The slow part: not all dtypes, and in CI only what the record lacks.
+@pytest.mark.ci
+@pytest.mark.widens
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("stem", [stem_of(path) for path in SOURCES])
+def test_is_assembled_for_its_blocks(stem, architecture):
+    kernels = stems()[stem]
+    for typedefs in typedefs_assembled(stem, architecture):
+        text = module_text(source_of(stem), typedefs)
+        built = assemble(text, architecture)
+        if tiers.chosen == tiers.ALL:
+            anew = assemble(text, architecture, anew=True)
+            assert (anew.log, anew.registers) == (built.log, built.registers), "the record differs"
         assert built.log == "", typedefs
-        assert built.registers.keys() == {f.name for f in contract.functions(source.read_text())}
+        assert built.registers.keys() == kernels.keys()
         for name, registers in built.registers.items():
             # Registers are allocated to a warp in units of 256; a launch with too few for a block is refused.
-            assert -(-registers // 8) * 8 * stems()[stem_of(source)][name].block <= REGISTERS, (name, typedefs)
+            assert -(-registers // 8) * 8 * kernels[name].block <= REGISTERS, (name, typedefs)
 
 
 @pytest.mark.parametrize("path", INCLUDED, ids=stem_of)
@@ -153,34 +154,20 @@ def test_included_files_compile_by_themselves(path):
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_minima_of_16_bits_are_assembled(architecture):
-    """They are inline PTX on devices that have it, and compare-and-swap loops elsewhere."""
-    typedefs = TYPEDEFS | {"dist_t": "uint16", "weight_t": "uint8"}
-    built = compile_text(module_text(source_of(f"{SSSP}_multi_gpu_kernels"), typedefs), architecture)
-    assert built.log == "" and built.registers.keys() == {"find_distances_on_ranks"}
+def test_record_of_registers_is_of_these_kernels():
+    """Each module is recorded, whether or not as it is now, and nothing else is."""
+    recorded = [json.loads(line) for line in RECORD.read_text().splitlines()]
+    assert [(line["module"], line["architecture"], line["typedefs"]) for line in recorded] == [
+        (stem, architecture, {name: meant for name, meant in typedefs.items() if TYPEDEFS[name] != meant})
+        for stem, architecture, typedefs in modules()
+    ]
 
 
-@pytest.mark.ci
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
-@pytest.mark.parametrize("vertex", ["uint32", "int64"])
-@pytest.mark.parametrize("level", ["uint8", "int32"])
-@pytest.mark.parametrize(
-    "stem",
-    [
-        *OF_LEVELS,
-        "algorithms/components/kernels",
-        "shard/user_ids_kernels",
-        "validation/traversal_kernels",
-    ],
-)
-def test_levels_are_assembled(stem, level, vertex, architecture):
-    ranks = {"uint8": "2", "int32": "8"}[level]
-    typedefs = TYPEDEFS | {"dist_t": level, "out_t": "int32", "vertex_t": vertex, "id_t": vertex, "RANKS": ranks}
-    built = compile_text(module_text(source_of(stem), typedefs), architecture)
-    assert built.log == "" and built.registers.keys() == stems()[stem].keys()
-    for name, registers in built.registers.items():
-        assert -(-registers // 8) * 8 * stems()[stem][name].block <= REGISTERS, name
+def test_text_that_the_record_lacks_is_assembled(tmp_path):
+    text = module_text(plant(tmp_path, GOOD), TYPEDEFS)
+    assert set(assemble(text, "sm_90").registers) == {"relax"}
+    assert key(text, "sm_90") == key(text.replace("  for", "  // every row\n  for"), "sm_90")
+    assert len({key(text, "sm_90"), key(text, "sm_75"), key(text.replace("i < hi", "i <= hi"), "sm_90")}) == 3
 
 
 # ---- the checkers can fail -------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass, field
 
@@ -47,6 +48,18 @@ def compile_text(text: str, architecture: str, *more: str) -> Built:
         return Built("\n".join(messages), registers, usage, cubin)
     finally:
         nvrtc.nvrtcDestroyProgram(program)
+
+
+@functools.cache
+def header() -> str:
+    """Return the lines in which the compiler names its build."""
+    program = _checked(nvrtc.nvrtcCreateProgram(b"", b"empty.cu", 0, [], []))
+    try:
+        _checked(nvrtc.nvrtcCompileProgram(program, 0, []))
+        ptx = _read(program, nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX)
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
+    return "\n".join(line for line in ptx.splitlines() if line.startswith("//"))
 
 
 def _usage(report: str) -> dict[str, int]:
