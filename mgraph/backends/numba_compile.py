@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import inspect
 import secrets
 import time
@@ -56,11 +57,23 @@ def _compiled_once(made: Any) -> Any:
     def compile_signature(signature: Any) -> Any:
         # Numba's lock first, always. Of several files the importing one is locked first: no two processes wait for
         # each other.
-        with global_compiler_lock, _lock(path):
+        with global_compiler_lock, _lock(path), _no_collection():
             return compile_here(signature)
 
     made.compile = compile_signature
     return made
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Collect no garbage: a seventh of the time to compile, for the few objects that die in cycles."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 @contextmanager
