@@ -26,7 +26,7 @@ SMALL = make_case("small", 9, [(0, 1), (1, 2), (2, 0), (2, 3), (3, 4), (4, 5), (
 
 
 @pytest.mark.widens
-@pytest.mark.covering(every=6)
+@pytest.mark.covering(every=6, ci_every=2)
 @pytest.mark.parametrize("case", [SMALL, *UNDIRECTED], ids=lambda case: case.name)
 def test_bridges_equal_the_oracle_for_any_number_of_ranks_and_order(case, clusters):
     case = case.unweighted

@@ -19,7 +19,7 @@ from mgraph.algorithms.core_numbers.serial import MAX_THREADS
 from mgraph.backends.cpu import available_cores
 
 
-@pytest.mark.covering(every=3)
+@pytest.mark.covering(every=3, ci_every=2)
 @pytest.mark.widens
 @pytest.mark.parametrize("case", GRAPHS, ids=lambda case: case.name)
 def test_numbers_equal_the_oracle_for_any_number_of_ranks_and_order(case, clusters):

@@ -37,7 +37,7 @@ def networkx_of(case, *, weighted=True):
 
 
 @pytest.mark.widens
-@pytest.mark.covering(every=6)
+@pytest.mark.covering(every=6, ci_every=2)
 @pytest.mark.parametrize("case", OF_FLOATS, ids=lambda case: case.name)
 def test_scores_equal_the_oracle_for_any_number_of_ranks_and_order(case, clusters):
     for cluster in map(clusters.get, by_tier(FEW_RANKS, FEW_RANKS, RANKS)):
@@ -46,6 +46,7 @@ def test_scores_equal_the_oracle_for_any_number_of_ranks_and_order(case, cluster
 
 
 @pytest.mark.ci
+@pytest.mark.covering(ci_every=2)
 @pytest.mark.parametrize("case", [case for case in STARTABLE if case not in OF_FLOATS], ids=lambda case: case.name)
 def test_scores_by_weights_of_other_dtypes_equal_the_oracle(case, clusters):
     for num_ranks in FEW_RANKS:

@@ -25,7 +25,7 @@ UNDIRECTED = [case for case in STARTABLE if not case.directed]
 
 
 @pytest.mark.widens
-@pytest.mark.covering(every=6)
+@pytest.mark.covering(every=6, ci_every=2)
 @pytest.mark.parametrize("case", UNDIRECTED, ids=lambda case: case.name)
 def test_tree_equals_the_oracle_for_any_number_of_ranks_and_order(case, clusters):
     for cluster in map(clusters.get, by_tier(FEW_RANKS, FEW_RANKS, RANKS)):

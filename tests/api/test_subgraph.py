@@ -53,7 +53,7 @@ def test_sizes_of_components_equal_the_oracle(case, clusters):
                     assert found.largest() == wanted[counts.argmax()]
 
 
-@pytest.mark.covering(every=3)
+@pytest.mark.covering(every=3, ci_every=2)
 @pytest.mark.widens
 @pytest.mark.parametrize("case", GRAPHS, ids=lambda case: case.name)
 def test_largest_component_has_its_edges_and_the_ids_of_its_vertices(case, clusters):

@@ -67,7 +67,7 @@ def assert_shortest_paths(lengths, distances, predecessors, roots):
         assert u == NO_VERTEX  # no cycle, as edges of length zero could make
 
 
-@examples(25)
+@examples(12)
 @given(case=graphs(), form=forms, directed=st.booleans(), data=st.data())
 def test_breadth_first_order_and_tree_are_scipys(cluster, case, form, directed, data):
     matrix = FORMS[form](case)
@@ -89,7 +89,7 @@ def test_neighbors_are_visited_in_the_order_of_the_row_and_then_of_the_column(cl
             assert_same(found, scipys.breadth_first_order(matrix, start, directed))
 
 
-@examples(25)
+@examples(12)
 @given(case=graphs(), form=forms, directed=st.booleans(), unweighted=st.booleans(), limit=limits, data=st.data())
 def test_lengths_of_paths_are_scipys(cluster, case, form, directed, unweighted, limit, data):
     matrix = FORMS[form](case)
@@ -145,7 +145,7 @@ def test_unique_shortest_paths_have_the_predecessors_of_scipy(cluster, directed)
     assert_same(found, scipys.dijkstra(matrix, directed, return_predecessors=True))
 
 
-@examples(25)
+@examples(12)
 @given(case=graphs(), form=forms, directed=st.booleans())
 def test_weak_components_are_numbered_as_by_scipy(cluster, case, form, directed):
     matrix = FORMS[form](case)
@@ -167,7 +167,7 @@ def test_strong_components_are_scipys_and_numbered_by_their_smallest_vertices(cl
     assert_same(csgraph.connected_components(matrix, directed, "strong", cluster=cluster), (number, expected))
 
 
-@examples(25)
+@examples(12)
 @given(case=graphs(), form=forms, negative=st.booleans())
 def test_spanning_trees_are_as_light_as_scipys(cluster, case, form, negative):
     matrix = FORMS[form](case)

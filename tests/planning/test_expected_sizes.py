@@ -95,7 +95,7 @@ def numbered(kind, num_edges):
     return np.char.add("record/", ids.astype(str)), len(np.unique(ids))
 
 
-@pytest.mark.covering
+@pytest.mark.covering(ci=1)
 @pytest.mark.parametrize("kind", ["pairs", "sixteen edges each", "chain", "sorted"])
 @pytest.mark.parametrize("where", ["file.parquet", "folder", "file.csv", "memory"])
 def test_distinct_strings_are_estimated_from_a_sample(kind, where, tmp_path):

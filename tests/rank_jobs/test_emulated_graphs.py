@@ -161,7 +161,7 @@ def strong_components_program(_, comm, case, order, seed):
 STRONG = [pytest.param(case, marks=pytest.mark.long) if case.name == "long-chain" else case for case in ZOO.values()]
 
 
-@pytest.mark.covering(every=6)
+@pytest.mark.covering(every=6, ci_every=2)
 @pytest.mark.parametrize("case", [*STRONG, *CASES[-3:]], ids=lambda case: case.name)
 def test_strong_components_equal_the_oracle(case):
     for num_ranks, order in (1, "natural"), (2, "degree"), (3, "natural"), (3, "degree"):
@@ -255,7 +255,7 @@ def core_numbers_program(_, comm, case, order, seed):
     return backend.to_host(cores), core_numbers.check_core_numbers(rank, "cores", "graph")
 
 
-@pytest.mark.covering(every=6)
+@pytest.mark.covering(every=6, ci_every=2)
 @pytest.mark.parametrize("case", [*ZOO.values(), *CASES[-3:]], ids=lambda case: case.name)
 def test_core_numbers_equal_the_oracle(case):
     for num_ranks, order in (1, "natural"), (2, "degree"), (3, "natural"), (3, "degree"):

@@ -50,7 +50,7 @@ def test_components_over_sockets_equal_the_oracles(cluster, case):
     check_components(case, cluster, "degree")
 
 
-@pytest.mark.covering(every=6, ci=1)
+@pytest.mark.covering(every=6, ci_every=2)
 @pytest.mark.parametrize("case", GRAPHS, ids=lambda case: case.name)
 def test_strong_components_over_sockets_equal_the_oracle(cluster, case):
     check_strong_components(case, cluster, "degree")

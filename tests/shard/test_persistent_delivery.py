@@ -67,7 +67,7 @@ def deliver_both_ways(shard, comm, dtype, seed):
     assert sent == 2 * [num * width for width in widths]
 
 
-@pytest.mark.covering(every=2)
+@pytest.mark.covering(every=2, ci=1)
 @pytest.mark.parametrize("dtype", ["uint8", "int32", "uint16", "float32", "float64"])
 @pytest.mark.parametrize("num_ranks", [2, 3, 4])
 @pytest.mark.parametrize("case", [FEW, random_case(5, 300)], ids=lambda case: case.name)

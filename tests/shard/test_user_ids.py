@@ -13,7 +13,7 @@ from mgraph.shard.user_ids import translate_results, translate_when_read
 from mgraph.types import none_of, unreached_of
 
 
-@pytest.mark.covering
+@pytest.mark.covering(ci=1)
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("dtype", ["int32", "uint16", "uint32", "uint64", "float32", "float64"])
 @pytest.mark.parametrize("num_reached", [0, 1, 20, 36])

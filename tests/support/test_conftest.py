@@ -129,6 +129,9 @@ MARKED = """
     @pytest.mark.parametrize("a", range(3))
     @pytest.mark.parametrize("b", range(4))
     def test_wide(a, b): pass
+    @pytest.mark.covering(every=3, ci_every=2)
+    @pytest.mark.parametrize("a", range(6))
+    def test_some_in_ci(a): pass
     @tiers.examples(10)
     @given(st.integers())
     def test_drawn(x): pass
@@ -136,14 +139,14 @@ MARKED = """
 """
 
 
-@pytest.mark.covering
+@pytest.mark.covering(ci=1)
 @pytest.mark.parametrize(
     ("options", "outcome", "left"),
     [
-        ((), "10 passed", 24),
-        (("--tier", "ci"), "25 passed", 9),
-        (("--tier", "ci", "--beyond", "quick"), "16 passed", 18),
-        (("--tier", "all"), "34 passed", 0),
+        ((), "12 passed", 28),
+        (("--tier", "ci"), "29 passed", 11),
+        (("--tier", "ci", "--beyond", "quick"), "18 passed", 22),
+        (("--tier", "all"), "40 passed", 0),
     ],
 )
 @pytest.mark.parametrize("processes", ["0", "2"])
@@ -304,7 +307,7 @@ def test_gpu_tests_skip_visibly_without_one(tmp_path):
 def test_tests_of_several_gpus_are_skipped_on_one(tmp_path, gpus, outcome):
     (tmp_path / "cupy.py").write_text("def is_available():\n    return False\n")
     test = "import pytest\n@pytest.mark.gpus\ndef test_apart():\n    pass\n@pytest.mark.gpu\ndef test_one():\n    pass"
-    for options in ([], ["-m", "gpu"], ["--require", "gpu"] if gpus else []):
+    for options in (["-m", "gpu"], ["--require", "gpu"] if gpus else []):
         done = run_alone(tmp_path, test, *options, gpus=gpus)
         assert done.returncode == 0
         assert outcome in done.stdout

@@ -80,13 +80,17 @@ def _at_most(items: list[pytest.Item], tier: str) -> set[pytest.Item]:
 def _part(name: str, group: list[pytest.Item], tier: str) -> set[pytest.Item]:
     """Return the parameter sets of a test marked `covering` that a tier runs: CI those of the quick tier and more."""
     marks = [item.get_closest_marker("covering").kwargs for item in group]
-    (width, every, width_in_ci) = (max(mark.get(key, 0) for mark in marks) for key in ("width", "every", "ci"))
-    if tier == CI and not width_in_ci:
+    keys = "width", "every", "ci", "ci_every"
+    width, every, width_in_ci, every_in_ci = (max(mark.get(key, 0) for mark in marks) for key in keys)
+    if tier == CI and not width_in_ci and not every_in_ci:
         return set(group)
-    few = covering(group, width or 1)
+    quick = _some(name, covering(group, width or 1), every or 1)
+    return {*quick, *(_some(name, covering(group, width_in_ci or 1), every_in_ci or 1) if tier == CI else ())}
+
+
+def _some(name: str, few: list[pytest.Item], every: int) -> list[pytest.Item]:
     # Tests of the same graphs begin at different ones.
-    first = len(name) % min(every or 1, len(few))
-    return {*few[first :: every or 1], *(covering(group, width_in_ci) if tier == CI else ())}
+    return few[len(name) % min(every, len(few)) :: every]
 
 
 def covering(items: list[pytest.Item], width: int) -> list[pytest.Item]:

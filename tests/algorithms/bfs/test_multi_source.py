@@ -74,7 +74,7 @@ def counting_program(shard, comm, roots):
     return count_levels(shard, comm, roots, Trace(shard.backend, comm))
 
 
-@pytest.mark.covering(every=6)
+@pytest.mark.covering(every=6, ci_every=2)
 @pytest.mark.parametrize("case", [*CASES, random_case(2, 300)], ids=lambda case: case.name)
 def test_counts_of_levels_equal_those_of_the_oracle(case):
     roots = some_roots(case, MAX_ROOTS)

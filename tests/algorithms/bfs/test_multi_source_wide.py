@@ -54,7 +54,7 @@ def some_roots(case: GraphCase, count: int) -> list[int]:
     return np.random.default_rng(7).integers(0, case.num_vertices, count).tolist() if case.num_vertices else []
 
 
-@pytest.mark.covering(every=3)
+@pytest.mark.covering(every=3, ci_every=2)
 @pytest.mark.parametrize("case", [*CASES, random_case(3, 150)], ids=lambda case: case.name)
 def test_levels_and_counts_equal_the_oracle(case):
     check(case, some_roots(case, 9))

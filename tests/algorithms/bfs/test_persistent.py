@@ -232,7 +232,7 @@ def test_aborted_search_raises_and_the_next_one_succeeds(monkeypatch):
     check(random_case(0, 300), [3], backend=backend)
 
 
-@pytest.mark.covering(every=3)
+@pytest.mark.covering(every=3, ci=1)
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize(
     "case",

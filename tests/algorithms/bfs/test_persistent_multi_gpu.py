@@ -100,7 +100,7 @@ def test_depth_limit_ends_a_search(limit):
     search(random_case(1, 200), [0, 7], 3, "degree", limit=limit, seed=limit)
 
 
-@pytest.mark.covering(every=4)
+@pytest.mark.covering(every=4, ci=1)
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize(
     "case", [ZOO["grid"], ZOO["unreachable-part"], *(random_case(seed, 300) for seed in range(4))], ids=lambda c: c.name

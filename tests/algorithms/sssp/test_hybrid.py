@@ -95,7 +95,7 @@ def test_results_of_drawn_graphs_equal_the_oracles(drawn, order, how):
     check(*drawn, order, **how)
 
 
-@pytest.mark.covering(every=3)
+@pytest.mark.covering(every=3, ci=1)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "uint8", "uint16", "uint32", "int32", "int64"])
 @pytest.mark.parametrize("directed", [False, True], ids=["undirected", "directed"])
 @pytest.mark.parametrize("how", THRESHOLDS, ids=str)

@@ -158,7 +158,7 @@ def test_vertices_beyond_the_cutoff_are_unreached(name):
         check(case, [0], cutoff=cutoff)
 
 
-@pytest.mark.covering(every=3)
+@pytest.mark.covering(every=3, ci=1)
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize(
     "case", [hubs(0, 500), trailing_chains(), *(random_case(seed, 200) for seed in range(6))], ids=lambda c: c.name

@@ -259,7 +259,7 @@ def test_vertices_beyond_the_cutoff_are_unreached(name):
         search(ZOO[name], [0], 2, cutoff=cutoff)
 
 
-@pytest.mark.covering(every=4)
+@pytest.mark.covering(every=4, ci=1)
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize(
     "case", [trailing_chains(), *(random_case(seed, 60) for seed in range(6))], ids=lambda case: case.name

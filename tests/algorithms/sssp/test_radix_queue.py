@@ -105,7 +105,7 @@ def test_floats_leave_in_order(starts, steps):
     run(np.float64, starts, steps)
 
 
-@pytest.mark.covering
+@pytest.mark.covering(ci=1)
 @pytest.mark.parametrize("dtype", [np.uint32, np.int64, np.float32, np.float64])
 @pytest.mark.parametrize("most", [1, 50, 10**6])
 def test_long_queues_are_dealt_to_buckets(dtype, most):
