@@ -12,7 +12,7 @@ import time
 import dask
 import pytest
 import rank_programs as programs
-from dask_processes import ENVIRONMENT, scheduler_by_hand, wait_until, worker_by_hand
+from dask_processes import ENVIRONMENT, scheduler_by_hand, stopped, wait_until, worker_by_hand
 from distributed import Client
 
 import mgraph as mg
@@ -159,13 +159,10 @@ def test_killed_holder_loses_its_lease(workers, holder, cluster):
 def test_stopped_holder_loses_its_lease_when_others_ask_and_goes_on_later(workers, holder, cluster, monkeypatch):
     # Longer than the time between the heartbeats of clients.
     monkeypatch.setattr(scheduler_plugin, "CLIENT_SILENCE_S", 7.0)
-    os.kill(holder.pid, signal.SIGSTOP)
-    try:
+    with stopped(holder.pid):
         began = time.monotonic()
         assert totals(cluster) == [3, 3]
         assert 3 < time.monotonic() - began < 30
-    finally:
-        os.kill(holder.pid, signal.SIGCONT)
     assert totals(cluster) == [3, 3]
     holder.stdin.close()
     assert holder.wait(30) == 0

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import signal
 
 import dask
 import pytest
 import rank_programs as programs
-from dask_processes import wait_until
+from dask_processes import stopped, wait_until
 from distributed import Client
 from worker_processes import worker_processes
 
@@ -30,17 +28,6 @@ def client():
     ):
         client.wait_for_workers(2, timeout=60)
         yield client
-
-
-@contextlib.contextmanager
-def stopped(pid: int):
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        # The nanny may have killed the process meanwhile.
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGCONT)
 
 
 def processes(client: Client) -> list[tuple[str, int]]:

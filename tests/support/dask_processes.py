@@ -75,6 +75,24 @@ def worker_by_hand(file: str, environment=ENVIRONMENT):
     return dask_process("worker", *options, environment=environment)
 
 
+@contextlib.contextmanager
+def stopped(pid: int):
+    """Stop a process: all its threads, which go on for a moment after the signal, have stopped when this begins."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        wait_until(lambda: set(_thread_states(pid)) == {"T"})
+        yield
+    finally:
+        # The nanny may have killed the process meanwhile.
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+
+
+def _thread_states(pid: int) -> list[str]:
+    """Return R, S, T and so on for each thread; its name, before, may have spaces."""
+    return [file.read_text().rpartition(") ")[2][0] for file in pathlib.Path(f"/proc/{pid}/task").glob("*/stat")]
+
+
 def free_ports(count: int) -> list[int]:
     """Return ports on which nothing listens."""
     with contextlib.ExitStack() as held:
