@@ -269,8 +269,9 @@ def pytest_collection_modifyitems(config, items):
     if deselected:
         config.hook.pytest_deselected(items=deselected)
         items[:] = [item for item in items if item in kept and item not in apart]
-    # The longest tests are those of the harness: at the end, one process would run them and the others wait for it.
-    items.sort(key=lambda item: "support" not in item.path.parts)
+    # The longest tests are those of the harness and of random faults: at the end, one process would run them and the
+    # others wait for it.
+    items.sort(key=lambda item: "support" not in item.path.parts and item.path.stem != "test_random_faults")
 
 
 @pytest.hookimpl(wrapper=True)

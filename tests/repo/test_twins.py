@@ -31,7 +31,7 @@ KERNELS = {"lightest.find_lightest": find_lightest} | {
     if kernel.source.exists() and not kernel.cooperative
 }
 # Enough to draw most choices of dtypes; each run draws others.
-EXAMPLES = 2 if SANITIZE else 8
+EXAMPLES = 1 if SANITIZE else 8
 
 emulators = st.builds(
     EmulatedBackend,
