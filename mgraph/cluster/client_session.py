@@ -13,8 +13,9 @@ import os
 import uuid
 import weakref
 from collections import deque
+from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 from distributed import Client
 
@@ -24,8 +25,13 @@ from mgraph.cluster.direct_call import DirectCall, can_connect
 from mgraph.cluster.messages import Ticket
 from mgraph.cluster.task_call import TaskCall
 
+Item = TypeVar("Item")
+
 # How long a lease is kept for the next call.
 KEPT_S = 1.0
+# How long an object that is dropped after a call waits for the next direct one, which drops it without a message to the
+# scheduler: in a loop of calls that takes the client and the scheduler as long as to send the call.
+DROP_S = 0.02
 
 # By client, session and key of what was dropped since its last call; a key of "" is all that a session has stored.
 _dropped: weakref.WeakKeyDictionary[Client, deque[tuple[str, str]]] = weakref.WeakKeyDictionary()
@@ -42,6 +48,10 @@ class ClientSession:
         # Leases that no call uses: one at most, unless it was lost a moment ago. `close` may run in any thread.
         self._kept: deque[Lease] = deque()
         self._end_of_keeping: asyncio.TimerHandle | None = None
+        # Keys that no call and no message has dropped, and whether the loop will soon send messages about them.
+        self._unsent: deque[str] = deque()
+        self._is_sent_soon = False
+        self._sending_soon: asyncio.TimerHandle | None = None
         # Gang and epoch of the last call of tasks: the scheduler's messages about them have reached the workers.
         self._opened: tuple[str, int] | None = None
         # Whether this client can connect to the workers of a gang.
@@ -69,16 +79,19 @@ class ClientSession:
         is_new = lease is None
         lease = lease or Lease(self._client, self.name, job)
         error: BaseException | None = None
+        dropped: list[tuple[str, str]] = []
         try:
             if is_new:
                 await lease.request(on_stored, gather)
             if not uses_dask and self._may_be_direct(lease.ticket):
                 lease.watch(self._return_if_kept)
-                result, error = await DirectCall(self._client, lease).run(call, self._take_dropped())
+                dropped = self._take_dropped()
+                result, error = await DirectCall(self._client, lease).run(call, dropped)
                 if error is None:
                     self._keep(lease)
             else:
                 # Tasks take the same way as the messages about these keys, and so follow them.
+                self._send_unsent()
                 self._dropped.clear()
                 result, error = await TaskCall(self._client, lease).run(call, parts, gather)
                 if error is None:
@@ -86,16 +99,21 @@ class ClientSession:
                     await self._connect(lease.ticket)
         except BaseException as given_up:
             lease.end(f"the client gave up: {given_up!r}")
+            self._send_dropped(dropped)
             raise
         if error is not None:
             lease.end("the call failed")
+            self._send_dropped(dropped)
         return result, error
 
     def forget(self, key: str) -> None:
         """Drop an object on every rank, before the next call begins there."""
-        # Twice, since a direct call may overtake the message.
+        # A direct call may overtake the message.
         self._dropped.append((self.name, key))
-        self._send({"op": "mgraph-forget", "session": self.name, "key": key})
+        self._unsent.append(key)
+        # Race: read after the append, and written before the loop sends what is there.
+        if not self._is_sent_soon:
+            self._send_unsent()
 
     def close(self) -> None:
         """Free the objects of all ranks."""
@@ -122,16 +140,31 @@ class ClientSession:
             self._can_connect = ticket.gang, await can_connect(self._client, ticket.members)
 
     def _take_dropped(self) -> list[tuple[str, str]]:
-        return [self._dropped.popleft() for _ in range(len(self._dropped))]
+        unsent = {(self.name, key) for key in _emptied(self._unsent)}
+        return [*unsent.union(_emptied(self._dropped))]
+
+    def _send_unsent(self) -> None:
+        self._is_sent_soon = False
+        self._send_dropped([(self.name, key) for key in _emptied(self._unsent)])
+
+    def _send_dropped(self, dropped: list[tuple[str, str]]) -> None:
+        """Send messages about objects; of a session that is closed there is nothing left to drop."""
+        for session, key in dropped:
+            if key:
+                self._send({"op": "mgraph-forget", "session": session, "key": key})
 
     def _keep(self, lease: Lease) -> None:
         if lease.is_asked:
             lease.return_()
             return
         self._kept.append(lease)
-        if self._end_of_keeping is not None:
-            self._end_of_keeping.cancel()
-        self._end_of_keeping = asyncio.get_running_loop().call_later(KEPT_S, self._return_if_kept, lease)
+        for timer in (self._end_of_keeping, self._sending_soon):
+            if timer is not None:
+                timer.cancel()
+        loop = asyncio.get_running_loop()
+        self._end_of_keeping = loop.call_later(KEPT_S, self._return_if_kept, lease)
+        self._is_sent_soon = True
+        self._sending_soon = loop.call_later(DROP_S, self._send_unsent)
 
     def _take_kept(self) -> Lease | None:
         try:
@@ -147,3 +180,10 @@ class ClientSession:
 
     def _send(self, message: dict[str, Any]) -> None:
         send_to_scheduler(self._pid, self._client, message)
+
+
+def _emptied(items: deque[Item]) -> Iterator[Item]:
+    """Take all items, of which other threads append some and take some."""
+    with suppress(IndexError):
+        while True:
+            yield items.popleft()

@@ -12,7 +12,7 @@ import time
 import dask
 import pytest
 import rank_programs as programs
-from dask_processes import ENVIRONMENT, scheduler_by_hand, stopped, wait_until, worker_by_hand
+from dask_processes import ENVIRONMENT, held_keys, scheduler_by_hand, stopped, wait_until, worker_by_hand
 from distributed import Client
 
 import mgraph as mg
@@ -166,6 +166,59 @@ def test_stopped_holder_loses_its_lease_when_others_ask_and_goes_on_later(worker
     assert totals(cluster) == [3, 3]
     holder.stdin.close()
     assert holder.wait(30) == 0
+
+
+@pytest.fixture
+def messages(workers, monkeypatch):
+    """Return the keys of the messages about dropped objects, as the scheduler receives them."""
+    received = []
+    plugin = plugin_of(workers)
+
+    def forget(client, session, key):
+        received.append(key)
+        plugin.forget(client, session, key)
+
+    monkeypatch.setitem(workers.scheduler.stream_handlers, "mgraph-forget", forget)
+    return received
+
+
+def stored_keys(client) -> list[list[str]]:
+    return sorted(client.run(lambda dask_worker: sorted(held_keys(dask_worker))).values())
+
+
+def test_next_direct_call_drops_what_was_dropped_without_a_message(cluster, client, messages, monkeypatch):
+    monkeypatch.setattr(client_session, "DROP_S", FOR_EVER)
+    for i in range(5):
+        cluster.run(programs.keep, f"result-{i}", i)
+        cluster.forget(f"result-{i}")
+    assert [sorted(keys) for keys in cluster.run(programs.keys_of_process)] == [["graph"]] * 2
+    assert messages == []
+
+
+def test_objects_are_dropped_soon_if_no_call_follows(cluster, client, messages):
+    for key in "first", "second":
+        cluster.run(programs.keep, key, 1)
+        cluster.forget(key)
+    wait_until(lambda: stored_keys(client) == [["graph"]] * 2)
+    assert messages == ["second"]
+    cluster.run(programs.keep, "third", 1)
+    wait_until(lambda: not cluster._session._is_sent_soon)
+    cluster.forget("third")
+    wait_until(lambda: stored_keys(client) == [["graph"]] * 2)
+
+
+def test_objects_that_a_failed_call_was_to_drop_are_dropped(cluster, client, messages, monkeypatch):
+    monkeypatch.setattr(client_session, "DROP_S", FOR_EVER)
+    cluster.run(programs.keep, "result", 1)
+    cluster.run(programs.keep, "more", 1)
+    cluster.forget("result")
+    with pytest.raises(GraphClosed, match="'absent'"):
+        cluster.run(programs.recall, "absent")
+    wait_until(lambda: "result" in messages)
+    # The next call is of tasks, which follow the messages.
+    cluster.forget("more")
+    cluster.run(programs.nothing)
+    assert stored_keys(client) == [["graph"]] * 2
 
 
 def test_worker_lost_between_direct_calls_is_reported(workers, client, cluster, kept_for_ever):

@@ -127,7 +127,8 @@ def test_connect_refuses_invalid_arguments(client, tmp_path, monkeypatch, caplog
             monkeypatch.setattr(scheduler_address, "QUIET_WAIT_S", quiet_s)
             with pytest.raises(ClusterError, match=r"no\.json was not there after 0\.1 s"):
                 connect(scheduler_file=str(tmp_path / "no.json"))
-            assert [record.getMessage() for record in caplog.records] == said
+            # Dask's event loops write here too.
+            assert [record.getMessage() for record in caplog.records if record.name.startswith("mgraph")] == said
     if not visible_gpus():
         with pytest.raises(UsageError, match="wants a GPU"):
             connect(backend="cuda")
