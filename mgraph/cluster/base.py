@@ -60,10 +60,10 @@ class Objects(dict[str, Any]):
             self.undo(added)
             raise
 
-    def forget(self, key: str) -> None:
-        """Drop a key; if the running call adds it later, drop it when that call ends."""
+    def forget(self, key: str) -> Any:
+        """Drop a key, and return its object; if the running call adds it later, drop it when that call ends."""
         self._forgotten.append(key)
-        self.pop(key, None)
+        return self.pop(key, None)
 
     def __missing__(self, key: str) -> Any:
         error = GraphClosed(f"{key!r} is not on this rank: it was closed, or its gang was lost; build it again")

@@ -109,9 +109,14 @@ def stored_objects(plugin: Any) -> list[dict[str, Any]]:
     found = []
     for (gang, session), objects in list(plugin._objects.items()):
         for key, value in list(objects.items()):
-            num_bytes = sum(array.nbytes for array in _arrays(value, seen))
+            num_bytes = array_bytes(value, seen)
             found.append({"gang": gang, "session": session, "key": key, **_about(key, value), "bytes": num_bytes})
     return found
+
+
+def array_bytes(value: Any, seen: set[int]) -> int:
+    """Return the bytes of the arrays in an object, without those in `seen`, to which it adds them."""
+    return sum(array.nbytes for array in _arrays(value, seen))
 
 
 def _about(key: str, value: Any) -> dict[str, str]:

@@ -26,10 +26,15 @@ from mgraph.cluster.log import call_scope, log_beside_dask, log_of, logged_failu
 from mgraph.cluster.messages import PLUGIN, Ticket
 from mgraph.cluster.metrics import CallCounts, of_ranks, publish_metrics, withdraw_metrics
 from mgraph.cluster.network import open_network, process_token
+from mgraph.cluster.status import array_bytes
 from mgraph.cluster.watch import SeenCall
 from mgraph.cluster.worker_memory import free_of_worker, ranks_of_process
 from mgraph.comm.base import Communicator
 from mgraph.errors import CommAborted, MgraphError
+
+# Up to this many bytes of the results that a call drops are freed when it has replied: to give their pages back takes a
+# millisecond, which a worker has while the client prepares its next call.
+FREED_LATER_BYTES = 16 << 20
 
 
 def call_rank(ticket: Ticket, index: int, call: bytes, part: tuple = ()) -> Any:
@@ -191,13 +196,13 @@ class RankPlugin(WorkerPlugin):
             Sessions and keys of objects to drop first: the scheduler's message about them may arrive after this one.
             A key of "" is all objects of the session.
         """
-        for session, key in dropped:
-            if key:
-                self._forget(session, key)
-            else:
-                self._free(session)
-        executor = self._worker.executors[PLUGIN]
-        return await asyncio.get_running_loop().run_in_executor(executor, self._reply, ticket, index, call)
+        gone = _small([value for each in dropped for value in self._forget(*each)])
+        loop = asyncio.get_running_loop()
+        try:
+            return await loop.run_in_executor(self._worker.executors[PLUGIN], self._reply, ticket, index, call)
+        finally:
+            # When the reply is sent.
+            loop.call_soon(gone.clear)
 
     def _reply(self, ticket: bytes, index: int, call: bytes) -> dict[str, Any]:
         try:
@@ -280,10 +285,15 @@ class RankPlugin(WorkerPlugin):
         if not self._networks:
             self._backends.close()
 
-    def _forget(self, session: str, key: str) -> None:
-        for (_, owner), objects in list(self._objects.items()):
-            if owner == session:
-                objects.forget(key)
+    def _forget(self, session: str, key: str) -> list[Any]:
+        if not key:
+            self._free(session)
+        return [objects.forget(key) for (_, owner), objects in list(self._objects.items()) if owner == session]
+
+
+def _small(gone: list[Any]) -> list[Any]:
+    """Return dropped objects that may be freed later; none, and they are freed, if they are large."""
+    return gone if array_bytes(gone, set()) <= FREED_LATER_BYTES else []
 
 
 def _report_waiting(worker: Worker, keys: list[str]) -> None:

@@ -139,6 +139,7 @@ LONG_GRAPHS = {
 }
 
 
+@pytest.mark.ci
 @pytest.mark.covering(every=2)
 @pytest.mark.widens
 @pytest.mark.parametrize("name", LONG_GRAPHS)

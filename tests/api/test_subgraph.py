@@ -85,6 +85,7 @@ def test_largest_strong_component_is_strongly_connected(order, clusters):
                 mg.largest_component(g, strong="yes")
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("kind", ["integer", "string"])
 def test_parts_of_labelled_graphs_keep_their_labels(kind, clusters):
     name = {"integer": lambda v: 7 * v - 100, "string": lambda v: f"{v:04d}" + "x" * (v % 11)}[kind]

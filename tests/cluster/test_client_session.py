@@ -16,7 +16,7 @@ from dask_processes import ENVIRONMENT, held_keys, scheduler_by_hand, stopped, w
 from distributed import Client
 
 import mgraph as mg
-from mgraph.cluster import client_lease, client_session, direct_call, scheduler_plugin
+from mgraph.cluster import client_lease, client_session, direct_call, scheduler_plugin, worker_plugin
 from mgraph.cluster.dask import DaskCluster
 from mgraph.errors import ClusterError, CommAborted, GangLost, GraphClosed
 
@@ -193,6 +193,20 @@ def test_next_direct_call_drops_what_was_dropped_without_a_message(cluster, clie
         cluster.forget(f"result-{i}")
     assert [sorted(keys) for keys in cluster.run(programs.keys_of_process)] == [["graph"]] * 2
     assert messages == []
+
+
+@pytest.mark.parametrize("limit", [1 << 20, 0])
+def test_large_results_are_freed_before_the_next_call_and_small_ones_after_it(cluster, client, limit, monkeypatch):
+    monkeypatch.setattr(client_session, "DROP_S", FOR_EVER)
+
+    def set_limit():
+        worker_plugin.FREED_LATER_BYTES = limit
+
+    client.run(set_limit)
+    cluster.run(programs.keep_array, "result")
+    cluster.forget("result")
+    assert cluster.run(programs.array_is_there) == [limit > 0] * 2
+    assert cluster.run(programs.array_is_there) == [False] * 2
 
 
 def test_objects_are_dropped_soon_if_no_call_follows(cluster, client, messages):

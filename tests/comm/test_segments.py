@@ -228,6 +228,7 @@ SILENCES = {
 }
 
 
+@pytest.mark.ci
 @pytest.mark.covering(every=2)
 @pytest.mark.parametrize("how", SILENCES, ids=lambda how: how.name)
 def test_rank_that_is_killed_or_stopped_in_a_large_exchange_is_named(how):

@@ -79,6 +79,7 @@ def test_blocks_of_random_graphs_are_those_of_the_compact_layout(case, num_ranks
     check(case, num_ranks, 0.5, order)
 
 
+@pytest.mark.ci
 def test_all_layouts_read_the_graph_on_every_backend(backend):
     case = random_case(2, 150)
     for share in SHARES:

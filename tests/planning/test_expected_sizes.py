@@ -120,6 +120,7 @@ def test_distinct_strings_are_estimated_from_a_sample(kind, where, tmp_path):
     assert planned.labels.most <= 1.05 * (num_vertices if kind == "chain" else 2 << 18)
 
 
+@pytest.mark.ci
 @pytest.mark.covering
 @pytest.mark.parametrize("is_dictionary", [False, True])
 @pytest.mark.parametrize("compression", ["lz4", "uncompressed"])

@@ -417,6 +417,7 @@ def test_validation_uses_the_planned_memory(num_ranks, monkeypatch):
                 check_peak_of_validation(found, wanted, num_ranks)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("num_ranks", [1, 2])
 def test_validation_of_strong_components_uses_the_planned_memory(num_ranks, monkeypatch):
     monkeypatch.setattr(validation, "PIECE", 1 << 9)

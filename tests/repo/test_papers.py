@@ -289,6 +289,7 @@ def test_each_paper_runs_quickly_is_recorded_and_drawn(paper, backend_name, tmp_
     assert all(path.stat().st_size > 1000 for path in (tmp_path / "figures").iterdir())
 
 
+@pytest.mark.ci
 def test_tables_have_the_newest_record_of_each_method(tmp_path):
     report = importlib.import_module("papers_report")
 

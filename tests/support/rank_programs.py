@@ -23,6 +23,9 @@ from mgraph.errors import WouldNotFit
 from mgraph.generate.rmat import Rmat
 from mgraph.rank_jobs.table_rows import ResultRows
 
+# The array that `keep_array` stored last.
+_kept_arrays: list[weakref.ref] = []
+
 
 def total(rank: Rank, *args: Any) -> tuple:
     """Return the rank, the number of ranks, and a sum over all ranks."""
@@ -131,6 +134,16 @@ def leave_waiting(rank: Rank, seconds: float) -> None:
     if rank.index == 1:
         time.sleep(seconds)
     rank.comm.barrier()
+
+
+def keep_array(rank: Rank, key: str) -> None:
+    """Store an array, and note it for `array_is_there`."""
+    rank.objects[key] = array = np.ones(1000)
+    _kept_arrays[:] = [weakref.ref(array)]
+
+
+def array_is_there(rank: Rank) -> bool:
+    return _kept_arrays[-1]() is not None
 
 
 def stop_self(rank: Rank, victim: int) -> None:

@@ -114,6 +114,7 @@ def test_search_ends_after_the_level_of_a_target(case, order):
         search(case, sources, 2 + seed % 2, order, seed=seed, targets=several)
 
 
+@pytest.mark.ci
 def test_list_of_unreached_vertices_ends_at_a_target():
     """A level that scans a list marks the target in the copies of all ranks, older ones in that of the owner alone."""
     random = np.random.default_rng(3)

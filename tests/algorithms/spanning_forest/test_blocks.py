@@ -63,6 +63,7 @@ def emulated_program(_, comm, case, layout):
     return program(build(CaseEdges(case), backend, comm, order="degree", layout=layout), comm, False)[0]
 
 
+@pytest.mark.ci
 @pytest.mark.covering(every=2)
 @pytest.mark.interleavings
 @pytest.mark.parametrize("layout", ["compact", "host"])
