@@ -6,8 +6,8 @@
 The graph is built in the compact layout, in all of the memory, and then in the layout host with a limit of --memory
 (the setting `mgraph.device-memory`; by default half of what the compact layout needs, as planned). Every call runs on
 both, once unmeasured; its results in the compact layout are validated, and those in the layout host must equal them to
-the bit. With --alone there is no compact graph, so that the graph may be larger than the device, and the results in the
-layout host are validated. A call that lacks memory is left out, with the reason.
+the bit. With --alone there is no compact graph, so that the graph may be larger than the device: results must equal
+those in the layout host without a limit, which are validated. A call that lacks memory is left out, with the reason.
 
 `passes` are the bytes over the link as a multiple of those in host memory, predecessors included; `GB/s` are bytes over
 the link by the whole time of a call, and `of copy` is that rate beside a plain stream of the same parts from pinned
@@ -98,15 +98,17 @@ class Runs:
             self.link_bytes[name] = max(self.link_bytes.get(name, 0), sum(found.stats.link_bytes))
             self.costs[name] = found.stats
             if (name, root) not in self.columns:
-                self.columns[name, root] = columns_of(found)
                 if validates:
                     mg.validate(found)
+                self.columns[name, root] = columns_of(found)
 
 
-def compare(one: Runs, other: Runs) -> None:
-    """End the run if a result differs."""
+def compare(valid: Runs, other: Runs) -> None:
+    """End the run if a result differs, or could not be validated."""
     for key, columns in other.columns.items():
-        if not all(np.array_equal(a, b) for a, b in zip(columns, one.columns[key], strict=True)):
+        if key not in valid.columns:
+            raise SystemExit(f"{key}: not validated")
+        if not all(np.array_equal(a, b) for a, b in zip(columns, valid.columns[key], strict=True)):
             raise SystemExit(f"{key}: results differ")
 
 
@@ -141,6 +143,7 @@ def row_of(facts: dict[str, Any]) -> str:
 @click.option("--alone", is_flag=True, help="Without the compact layout.")
 @click.option("--trace", is_flag=True, help="Print the supersteps of the last run of each call.")
 @click.option("--record", "recorded", is_flag=True, help="Append to bench/results.")
+@click.option("--commit", help="The commit to record, if this is not a checkout.")
 def main(
     graph: str,
     backend: str,
@@ -151,19 +154,18 @@ def main(
     alone: bool,
     trace: bool,
     recorded: bool,
+    commit: str | None,
 ) -> None:
     if memory is None:
         memory = str(plan_graph(parse_spec(graph), num_ranks, backend, 1 << 60, "compact").needed_bytes // 2)
     connect = {"num_ranks": num_ranks, "backend": backend}
-    roots: list[int] = []
-    compact = None
     with mg.connect(**connect) as cluster:
         rate = min(cluster.run(copy_rate))
-        if not alone:
-            with mg.read(graph, cluster=cluster, layout="compact") as g:
-                click.echo(f"{g!r}: {readable_bytes(max(one['bytes'] for one in g.build_stats))} on each rank")
-                roots = random_roots(g, num_roots, 1)
-                compact = Runs(g, calls, roots, validates=True)
+        with mg.read(graph, cluster=cluster, layout="host" if alone else "compact") as g:
+            click.echo(f"{g!r}: {readable_bytes(max(one['bytes'] for one in g.build_stats))} on each rank")
+            roots = random_roots(g, num_roots, 1)
+            valid = Runs(g, calls, roots, validates=True)
+    compact = None if alone else valid
     with (
         dask.config.set({"mgraph.device-memory": memory}),
         mg.connect(**connect) as cluster,
@@ -174,11 +176,9 @@ def main(
         took = max(one["seconds"] for one in g.build_stats)
         limit = f"{readable_bytes(held)} on each device, limited to {memory}"
         click.echo(f"{g!r}: {limit}, {readable_bytes(stored)} in host memory, built in {took:.1f} s")
-        roots = roots or random_roots(g, num_roots, 1)
-        runs = Runs(g, calls, roots, validates=alone)
+        runs = Runs(g, calls, roots, validates=False)
         name = g.name
-    if compact is not None:
-        compare(compact, runs)
+    compare(valid, runs)
     click.echo(f"a plain copy: {rate / 1e9:.1f} GB/s\n\n| {' | '.join(COLUMNS)} |\n|{' --- |' * len(COLUMNS)}")
     found = [facts_of(call, runs, compact, stored, rate) for call in runs.seconds]
     for facts in found:
@@ -188,7 +188,7 @@ def main(
     of_graph = {"bench": "host_layout", "graph": name, "ranks": num_ranks, "memory": memory, "build_s": round(took, 2)}
     of_graph |= {"host_bytes": stored, "device_bytes": held, "copy_gb_per_s": round(rate / 1e9, 2)}
     for facts in found if recorded else ():
-        record.append(backend, None, of_graph | facts)
+        record.append(backend, commit, of_graph | facts)
 
 
 if __name__ == "__main__":
