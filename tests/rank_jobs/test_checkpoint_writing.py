@@ -67,8 +67,8 @@ def fsync_after(act):
     return counted
 
 
-def path(ranks: int):
-    return mg.grid(2, 150, drop=0, cluster=InProcessCluster(ranks))
+def path(ranks: int, length: int = 150):
+    return mg.grid(2, length, drop=0, cluster=InProcessCluster(ranks))
 
 
 def search(g, **how):
@@ -175,7 +175,8 @@ def test_interrupt_while_a_state_is_written_leaves_whole_states_and_no_thread(fo
             signal.raise_signal(signal.SIGINT)
             time.sleep(0.1)
 
-    with path(ranks) as g:
+    # Long enough for as many states on a slow disk: while one is written there is no other.
+    with path(ranks, 600) as g:
         expected = levels(search(g))
         with monkeypatch.context() as patch:
             patch.setattr(os, "fsync", fsync_after(interrupt))
