@@ -29,8 +29,8 @@ Item = TypeVar("Item")
 
 # How long a lease is kept for the next call.
 KEPT_S = 1.0
-# How long an object that is dropped after a call waits for the next direct one, which drops it without a message to the
-# scheduler: in a loop of calls that takes the client and the scheduler as long as to send the call.
+# A direct call within this time takes the keys of dropped objects along; otherwise they are sent by the scheduler. In a
+# loop of calls, messages by the scheduler would cost as much time as sending the call.
 DROP_S = 0.02
 
 # By client, session and key of what was dropped since its last call; a key of "" is all that a session has stored.
@@ -48,7 +48,7 @@ class ClientSession:
         # Leases that no call uses: one at most, unless it was lost a moment ago. `close` may run in any thread.
         self._kept: deque[Lease] = deque()
         self._end_of_keeping: asyncio.TimerHandle | None = None
-        # Keys that no call and no message has dropped, and whether the loop will soon send messages about them.
+        # Keys of dropped objects that were not yet sent to the workers, and whether a timer is set that sends them.
         self._unsent: deque[str] = deque()
         self._is_sent_soon = False
         self._sending_soon: asyncio.TimerHandle | None = None

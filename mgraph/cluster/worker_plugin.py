@@ -32,8 +32,8 @@ from mgraph.cluster.worker_memory import free_of_worker, ranks_of_process
 from mgraph.comm.base import Communicator
 from mgraph.errors import CommAborted, MgraphError
 
-# Up to this many bytes of the results that a call drops are freed when it has replied: to give their pages back takes a
-# millisecond, which a worker has while the client prepares its next call.
+# Dropped results of at most this many bytes are freed after the reply of the next call: returning their pages to the
+# system takes about a millisecond, and between a reply and the next call the worker is idle.
 FREED_LATER_BYTES = 16 << 20
 
 

@@ -1,10 +1,11 @@
-"""The registers of every kernel as the assembler allots them, recorded by module, dtypes and architecture.
+"""The registers that the assembler allocates to every kernel, recorded by module, dtypes and architecture.
 
     PYTHONPATH=tests/support python tests/repo/registers.py        # after a change to a kernel
 
-Assembling takes minutes, and gives the same for the same text: what the record has is not assembled again, except by
-`make test-all`. A text that differs in more than comments, other options or another build of the compiler is assembled
-whether or not it is recorded; the record shows in a change what it costs in registers.
+It writes registers.jsonl, which is not edited by hand. Assembling takes minutes and is deterministic, so that
+test_contract.py assembles only what the record lacks, and everything in `make test-all`. A record is valid for a text
+without its comments, the options, and the build of the compiler. (machine_code.py compares the instructions themselves,
+before and after a change that must not alter them.)
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import re
 from collections.abc import Iterator
 
 from kernel_files import SOURCES, source_of, stem_of, typedefs_of
-from nvrtc import Built, compile_text, header
+from nvrtc import Built, compile_text, compiler_build
 
 from mgraph.backends.cuda_source import OPTIONS, module_text
 from mgraph.backends.kernel import TYPEDEFS
@@ -59,21 +60,31 @@ def modules() -> Iterator[tuple[str, str, dict[str, str]]]:
             yield stem, architecture, typedefs
 
 
-def assemble(text: str, architecture: str, *, anew: bool = False) -> Built:
-    """Return what the compiler makes of a text, from the record where that has it, unless `anew`."""
-    known = _recorded().get(key(text, architecture))
-    return Built("", known) if known and not anew else compile_text(text, architecture)
+def differing(typedefs: dict[str, str]) -> dict[str, str]:
+    """Return the typedefs that are not the default ones."""
+    return {name: meant for name, meant in typedefs.items() if TYPEDEFS[name] != meant}
+
+
+def recorded(text: str, architecture: str) -> dict[str, int] | None:
+    """Return the recorded registers of a module by kernel, None if they are not recorded."""
+    return _record().get(key(text, architecture))
+
+
+def assemble(text: str, architecture: str) -> Built:
+    """Return the recorded result of the assembler, or assemble."""
+    known = recorded(text, architecture)
+    return Built("", known) if known else compile_text(text, architecture)
 
 
 def key(text: str, architecture: str) -> str:
     """Return the key of a module in the record; comments are no part of it."""
     lines = (line.strip() for line in re.sub(r"//.*", "", text).splitlines())
     code = [line for line in lines if line and not line.startswith("#line")]
-    return hashlib.sha256("\n".join([header(), *OPTIONS, architecture, *code]).encode()).hexdigest()[:32]
+    return hashlib.sha256("\n".join([compiler_build(), *OPTIONS, architecture, *code]).encode()).hexdigest()[:32]
 
 
 @functools.cache
-def _recorded() -> dict[str, dict[str, int]]:
+def _record() -> dict[str, dict[str, int]]:
     return {line["key"]: line["registers"] for line in map(json.loads, RECORD.read_text().splitlines())}
 
 
@@ -82,9 +93,8 @@ def _line(module: tuple[str, str, dict[str, str]]) -> str:
     text = module_text(source_of(stem), typedefs)
     built = assemble(text, architecture)
     assert built.log == "", built.log
-    differing = {name: meant for name, meant in typedefs.items() if TYPEDEFS[name] != meant}
-    line = {"module": stem, "architecture": architecture, "typedefs": differing, "registers": built.registers}
-    return json.dumps(line | {"key": key(text, architecture)})
+    line = {"module": stem, "architecture": architecture, "typedefs": differing(typedefs)}
+    return json.dumps(line | {"registers": built.registers, "key": key(text, architecture)})
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ import pytest
 import tiers
 from kernel_files import INCLUDED, SOURCES, source_of, stem_of, stems, text_of, typedefs_of
 from nvrtc import check_text, compile_text
-from registers import ARCHITECTURES, RECORD, assemble, key, modules, typedefs_assembled
+from registers import ARCHITECTURES, RECORD, assemble, differing, key, modules, recorded, typedefs_assembled
 
 from mgraph.algorithms.bfs import persistent_multi_gpu_kernels as bfs_multi_gpu
 from mgraph.algorithms.bfs.persistent_kernels import MAX_QUEUED
@@ -136,10 +136,8 @@ def test_is_assembled_for_its_blocks(stem, architecture):
     kernels = stems()[stem]
     for typedefs in typedefs_assembled(stem, architecture):
         text = module_text(source_of(stem), typedefs)
-        built = assemble(text, architecture)
-        if tiers.chosen == tiers.ALL:
-            anew = assemble(text, architecture, anew=True)
-            assert (anew.log, anew.registers) == (built.log, built.registers), "the record differs"
+        built = (compile_text if tiers.chosen == tiers.ALL else assemble)(text, architecture)
+        assert recorded(text, architecture) in (None, built.registers)
         assert built.log == "", typedefs
         assert built.registers.keys() == kernels.keys()
         for name, registers in built.registers.items():
@@ -155,11 +153,10 @@ def test_included_files_compile_by_themselves(path):
 
 @pytest.mark.ci
 def test_record_of_registers_is_of_these_kernels():
-    """Each module is recorded, whether or not as it is now, and nothing else is."""
-    recorded = [json.loads(line) for line in RECORD.read_text().splitlines()]
-    assert [(line["module"], line["architecture"], line["typedefs"]) for line in recorded] == [
-        (stem, architecture, {name: meant for name, meant in typedefs.items() if TYPEDEFS[name] != meant})
-        for stem, architecture, typedefs in modules()
+    """The record has one line for each module; a line may be out of date."""
+    lines = map(json.loads, RECORD.read_text().splitlines())
+    assert [(line["module"], line["architecture"], line["typedefs"]) for line in lines] == [
+        (stem, architecture, differing(typedefs)) for stem, architecture, typedefs in modules()
     ]
 
 

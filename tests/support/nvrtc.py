@@ -51,7 +51,7 @@ def compile_text(text: str, architecture: str, *more: str) -> Built:
 
 
 @functools.cache
-def header() -> str:
+def compiler_build() -> str:
     """Return the lines in which the compiler names its build."""
     program = _checked(nvrtc.nvrtcCreateProgram(b"", b"empty.cu", 0, [], []))
     try:

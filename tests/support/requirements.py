@@ -44,5 +44,9 @@ TRIED = ("mount", "cgroup", "operator")
 
 
 def skip_for_want_of(name: str, why: str) -> NoReturn:
-    """Skip the running test, which has tried what TRIED names and could not."""
+    """Skip the running test, which has tried what TRIED names and could not.
+
+    By the name at the beginning of the reason, conftest.py turns the skip into a failure under `--require NAME`.
+    """
+    assert name in TRIED, f"--require would not know {name!r}"
     pytest.skip(f"{name}: {why}")
