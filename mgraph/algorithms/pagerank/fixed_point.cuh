@@ -9,8 +9,11 @@ __device__ inline i64 scaled(i64 a, i64 b) {
   return a_high * b_high + (middle >> 31);
 }
 // What an arc passes on of what its source gives.
+__device__ inline i64 share_of(dist_t given, weight_t weight) {
+  return (i64)((double)given * (double)weight);
+}
 __device__ inline i64 along(dist_t given, const weight_t* weights, i64 arc) {
-  return weights ? (i64)((double)given * (double)weights[arc]) : (i64)given;
+  return weights ? share_of(given, weights[arc]) : (i64)given;
 }
 // Add a part of each lane to sums[key], with one atomic for each run of lanes with equal keys; none
 // for key -1. By a whole converged warp.

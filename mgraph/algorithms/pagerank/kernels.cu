@@ -25,26 +25,99 @@ extern "C" __global__ void total_weights(i64 lo, i64 hi, const i64* indptr, cons
   }
 }
 
-extern "C" __global__ void pull_scores(i64 lo, i64 hi, const i64* indptr, i64 num_rows,
-                                       const vertex_t* targets, const weight_t* weights,
-                                       const dist_t* given, i64* received, i64* counters) {
-  i64 length = ArcTile::length(hi - lo);
-  u64 passed = 0;
-  for (i64 begin = lo + blockIdx.x * length; begin < hi; begin += gridDim.x * length) {
-    i64 end = begin + length < hi ? begin + length : hi;
-    ArcTile tile(indptr, num_rows, begin, end);
-    // Whole warps: the lanes add up the parts of a row.
-    for (i64 first = begin + (threadIdx.x & ~31); first < end; first += blockDim.x) {
-      i64 arc = first + lane_index(), row = -1, part = 0;
-      if (arc < end) {
-        row = tile.row_of(arc);
-        part = along(load_readonly(&given[targets[arc]]), weights, arc);
+// The arcs that a lane reads, 64 bytes of targets: many loads in flight, and registers enough for
+// 1,024 threads of a multiprocessor.
+constexpr int RUN = 64 / sizeof(vertex_t);
+
+// Read the values of a run at p, zeros from `end` on.
+template <class T> __device__ inline void load_run(const T* p, const T* end, T (&values)[RUN]) {
+  if constexpr (Quad<T>::size <= RUN) {
+    if (p + RUN <= end && !((u64)p & 15)) {
+#pragma unroll
+      for (int k = 0; k < RUN; k += Quad<T>::size) {
+        Quad<T> quad = load_quad(p + k);
+#pragma unroll
+        for (int j = 0; j < Quad<T>::size; j++) values[k + j] = quad.of[j];
       }
-      passed += part;
-      add_by_key(received, row, part);
+      return;
     }
   }
-  warp_add(&counters[0], (i64)passed);
+#pragma unroll
+  for (int k = 0; k < RUN; k++) values[k] = p + k < end ? p[k] : (T)0;
+}
+// The row that holds an arc, the same for all lanes of a converged warp: each divides the rest by
+// 32 where a thread alone divides it by 2.
+__device__ inline i64 row_of_arc_by_warp(const i64* offsets, i64 num_rows, i64 arc) {
+  i64 row = 0;
+  for (i64 rows = num_rows; rows > 1;) {
+    i64 step = (rows + 31) >> 5, at = lane_index() * step;
+    u32 before = __ballot_sync(0xFFFFFFFFu, at < rows && offsets[row + at] <= arc);
+    at = (__popc(before) - 1) * step;
+    row += at;
+    rows = rows - at < step ? rows - at : step;
+  }
+  return row;
+}
+
+// A lane adds up the arcs of its run, row by row. The rows that begin and end in the run are
+// written; of the others the lanes add up their parts.
+extern "C" __global__ void __launch_bounds__(256, 4)
+    pull_scores(i64 lo, i64 hi, const i64* indptr, i64 num_rows, const vertex_t* targets,
+                const weight_t* weights, const dist_t* given, i64* received, i64* counters) {
+  i64 passed = 0;
+  for (i64 begin = lo + 32 * RUN * warp_index(); begin < hi; begin += 32 * RUN * warp_count()) {
+    i64 first = begin + RUN * lane_index(), end = first + RUN < hi ? first + RUN : hi;
+    vertex_t sources[RUN];
+    weight_t shares[RUN];
+    i64 parts[RUN];
+    load_run(targets + first, targets + hi, sources);
+    if (weights) load_run(weights + first, weights + hi, shares);
+#pragma unroll
+    for (int k = 0; k < RUN; k++) {
+      dist_t whole = first + k < end ? load_readonly(&given[sources[k]]) : (dist_t)0;
+      parts[k] = weights ? share_of(whole, shares[k]) : (i64)whole;
+    }
+    i64 row = row_of_arc_by_warp(indptr, num_rows, begin);
+    i64 last_arc = (begin + 32 * RUN < hi ? begin + 32 * RUN : hi) - 1;
+    i64 rows = row_of_arc_by_warp(indptr + row, num_rows - row, last_arc) + 1;
+    // What the run adds to its last row, and to its first one if that began before the run.
+    i64 last_row = -1, part = 0, first_row = -1, part_of_first = 0;
+    if (first < end) {
+      row += row_of_arc(indptr + row, rows, first);
+      i64 row_begin = indptr[row], row_end = indptr[row + 1];
+#pragma unroll
+      for (int k = 0; k < RUN; k++) {
+        if (first + k >= end) break;
+        if (first + k == row_end) {
+          if (row_begin >= first) {
+            received[row] += part;
+          } else {
+            first_row = row;
+            part_of_first = part;
+          }
+          passed += part;
+          part = 0;
+          do {
+            row_begin = row_end;
+            row_end = indptr[++row + 1];
+          } while (first + k == row_end);
+        }
+        part += parts[k];
+      }
+      passed += part;
+      last_row = row;
+      if (row_begin >= first && row_end <= end) {
+        received[row] += part;
+        last_row = -1;
+      }
+    }
+    // Such a first row is the last row of the lane before. That of lane 0 is in another warp.
+    i64 part_of_next = __shfl_down_sync(0xFFFFFFFFu, part_of_first, 1);
+    if (lane_index() < 31) part += part_of_next;
+    if (lane_index() == 0 && first_row >= 0) atomic_add(&received[first_row], part_of_first);
+    add_by_key(received, last_row, part);
+  }
+  warp_add(&counters[0], passed);
 }
 
 extern "C" __global__ void settle_scores(i64 lo, i64 hi, const i64* received, const id_t* degrees,

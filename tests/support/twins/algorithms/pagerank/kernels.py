@@ -26,19 +26,24 @@ def total_weights(draw: st.DrawFn) -> Case:
 
 def pull_scores(draw: st.DrawFn) -> Case:
     r = draw(drawn)
+    if draw(st.booleans()):
+        r = r.lengthened(1100)  # more than two warps read at once
     weighted = draw(st.booleans())
     most = ONE // max(len(r.targets), 1) // 4
     given = r.random.integers(0, most, r.num_states)
     hi = len(r.targets)
+    # As in the in-rows of a directed graph, many rows may be empty, one after another.
+    before = draw(st.integers(0, r.num_owned))
+    indptr = np.insert(r.indptr, before, np.repeat(r.indptr[before], draw(st.sampled_from([0, 1100]))))
     args = {
         "lo": 0,
         "hi": hi,
-        "indptr": r.indptr,
-        "num_rows": r.num_owned,
+        "indptr": indptr,
+        "num_rows": len(indptr) - 1,
         "targets": r.targets,
         "weights": r.weights if weighted else None,
         "given": given.astype(np.float64) / 3 if weighted else given,
-        "received": np.zeros(r.num_owned, np.int64),
+        "received": np.zeros(len(indptr) - 1, np.int64),
         "counters": np.zeros(1, np.int64),
     }
     return Case(args, cut=draw(st.none() | st.integers(0, hi)))
