@@ -183,9 +183,12 @@ def with_arcs(shard: Shard, positions: list[int]) -> list[int]:
 
 
 def _find_sources(shard: Shard, comm: Communicator, spec: TraversalSpec) -> list[int]:
-    """Return the positions of the sources; the barrier makes all ranks begin the search at about the same time."""
+    """Return the positions of the sources; all ranks begin the search at about the same time.
+
+    Where user ids are looked up, the reduction of what the ranks have found is a barrier.
+    """
     positions = positions_of(shard, comm, spec.sources)
-    if comm.size > 1:
+    if comm.size > 1 and shard.position_of_user is None:
         comm.barrier()
     return positions
 
