@@ -25,9 +25,11 @@ extern "C" __global__ void total_weights(i64 lo, i64 hi, const i64* indptr, cons
   }
 }
 
-// The arcs that a lane reads, 64 bytes of targets: many loads in flight, and registers enough for
-// 1,024 threads of a multiprocessor.
-constexpr int RUN = 64 / sizeof(vertex_t);
+// Whether sources give integers; floats may be multiplied by weights.
+constexpr bool GIVES_INTEGERS = (dist_t)0.5 == 0;
+// The arcs that a lane reads: as many loads in flight as leave registers for 1,024 threads of a
+// multiprocessor.
+constexpr int RUN = (GIVES_INTEGERS ? 64 : 32) / sizeof(vertex_t);
 
 // Read the values of a run at p, zeros from `end` on.
 template <class T> __device__ inline void load_run(const T* p, const T* end, T (&values)[RUN]) {
@@ -68,14 +70,21 @@ extern "C" __global__ void __launch_bounds__(256, 4)
   for (i64 begin = lo + 32 * RUN * warp_index(); begin < hi; begin += 32 * RUN * warp_count()) {
     i64 first = begin + RUN * lane_index(), end = first + RUN < hi ? first + RUN : hi;
     vertex_t sources[RUN];
-    weight_t shares[RUN];
+    dist_t given_by[RUN];
     i64 parts[RUN];
     load_run(targets + first, targets + hi, sources);
-    if (weights) load_run(weights + first, weights + hi, shares);
+    // All loads before the first use.
 #pragma unroll
-    for (int k = 0; k < RUN; k++) {
-      dist_t whole = first + k < end ? load_readonly(&given[sources[k]]) : (dist_t)0;
-      parts[k] = weights ? share_of(whole, shares[k]) : (i64)whole;
+    for (int k = 0; k < RUN; k++)
+      given_by[k] = first + k < end ? load_readonly(&given[sources[k]]) : (dist_t)0;
+    if (!GIVES_INTEGERS && weights) {
+      weight_t shares[RUN];
+      load_run(weights + first, weights + hi, shares);
+#pragma unroll
+      for (int k = 0; k < RUN; k++) parts[k] = share_of(given_by[k], shares[k]);
+    } else {
+#pragma unroll
+      for (int k = 0; k < RUN; k++) parts[k] = (i64)given_by[k];
     }
     i64 row = row_of_arc_by_warp(indptr, num_rows, begin);
     i64 last_arc = (begin + 32 * RUN < hi ? begin + 32 * RUN : hi) - 1;
