@@ -16,6 +16,7 @@ from distributed.core import clean_exception
 
 from mgraph.cluster.base import ERROR_WAIT_S, first_cause
 from mgraph.cluster.client_lease import Lease
+from mgraph.cluster.messages import unpacked
 from mgraph.errors import CommAborted
 
 
@@ -67,11 +68,11 @@ class DirectCall:
         error: BaseException | None
         try:
             reply = await self._client.rpc(worker).mgraph_call(index=rank, **message)
+            self._results[rank] = unpacked(reply.get("result"))
         except Exception as broken:
             # The loss of the worker, if that is the cause, is in the lease.
             error = CommAborted(f"the call of rank {rank} on {worker} broke ({type(broken).__name__}: {broken})")
         else:
-            self._results[rank] = reply.get("result")
             error = _error_of(reply)
         if error is not None:
             self._errors.append(error)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
+
+from distributed.protocol import pickle, to_serialize
 
 # The name of both plugins, and of the executor that runs rank functions.
 PLUGIN = "mgraph"
@@ -34,6 +37,21 @@ class Ticket:
     def size(self) -> int:
         """The number of ranks."""
         return len(self.members)
+
+
+def packed(result: Any) -> Any:
+    """Return a rank's result as a part of a message: its pickle, or with arrays what Dask sends without a copy.
+
+    A pickle takes a fraction of the time of Dask's serialization of an object.
+    """
+    buffers: list[Any] = []
+    pickled = pickle.dumps(result, buffer_callback=buffers.append)
+    return to_serialize(result) if buffers else pickled
+
+
+def unpacked(part: Any) -> Any:
+    """Return the result that was packed."""
+    return pickle.loads(part) if isinstance(part, bytes) else part
 
 
 def rank_key(name: str, lease: str, index: int) -> str:

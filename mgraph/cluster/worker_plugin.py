@@ -15,7 +15,7 @@ from typing import Any
 
 from distributed import Worker, WorkerPlugin, get_worker
 from distributed.core import clean_exception, error_message
-from distributed.protocol import pickle, to_serialize
+from distributed.protocol import pickle
 from distributed.threadpoolexecutor import ThreadPoolExecutor
 
 from mgraph.backends.base import Backend
@@ -23,7 +23,7 @@ from mgraph.backends.create import make_backend
 from mgraph.cluster.base import Objects, Rank
 from mgraph.cluster.devices import cuda_is_installed, visible_gpus
 from mgraph.cluster.log import call_scope, log_beside_dask, log_of, logged_failure
-from mgraph.cluster.messages import PLUGIN, Ticket
+from mgraph.cluster.messages import PLUGIN, Ticket, packed
 from mgraph.cluster.metrics import CallCounts, of_ranks, publish_metrics, withdraw_metrics
 from mgraph.cluster.network import open_network, process_token
 from mgraph.cluster.status import array_bytes
@@ -206,7 +206,7 @@ class RankPlugin(WorkerPlugin):
 
     def _reply(self, ticket: bytes, index: int, call: bytes) -> dict[str, Any]:
         try:
-            return {"result": to_serialize(self.call(pickle.loads(ticket), index, call))}
+            return {"result": packed(self.call(pickle.loads(ticket), index, call))}
         except BaseException as error:
             return {"error": error_message(error)}
 
