@@ -88,7 +88,8 @@ extern "C" __global__ void __launch_bounds__(256, 4)
     }
     i64 row = row_of_arc_by_warp(indptr, num_rows, begin);
     i64 last_arc = (begin + 32 * RUN < hi ? begin + 32 * RUN : hi) - 1;
-    i64 rows = row_of_arc_by_warp(indptr + row, num_rows - row, last_arc) + 1;
+    // All warps begin at the same offsets, which the cache has.
+    i64 rows = row_of_arc_by_warp(indptr, num_rows, last_arc) - row + 1;
     // What the run adds to its last row, and to its first one if that began before the run.
     i64 last_row = -1, part = 0, first_row = -1, part_of_first = 0;
     if (first < end) {
