@@ -111,12 +111,12 @@ def bfs_persistent(
         # In bytes each level has a record of its own.
         num_levels = int(_facts_of(records, "levels").sum()) if dtype == LEVEL and limit != depth_limit else num_records
         if limit is None or limit == depth_limit or num_levels < limit:
+            if dtype == LEVEL and limit is None and shard.faster_on_host.get("bfs") is False:
+                try_gpu(shard, "bfs", *_times(records), reached, int(_facts_of(records, "levels").sum()))
             return Traversal(levels, parents, reached, reached_arcs, in_user_ids, sources=positions)
         shard.exceeds_uint8_levels |= dtype == NARROW_LEVEL
         if shard.faster_on_host.get("bfs") is None:
-            times = _facts_of(records, "nanoseconds")
-            frontiers = _facts_of(records, "frontier")
-            if try_gpu(shard, "bfs", times, frontiers, reached, num_levels):
+            if try_gpu(shard, "bfs", *_times(records), reached, num_levels):
                 return None  # from now on another variant applies
         # Freed before the next search allocates its own.
         del levels, parents, in_user_ids
@@ -217,6 +217,11 @@ def _search_from_one(shard: Shard, dtype: np.dtype) -> _Search:
 def _facts_of(log: bytes, fact: str) -> np.ndarray:
     """Return a fact of each trace record."""
     return np.frombuffer(log, np.int64).reshape(-1, len(RECORD))[:, RECORD.index(fact)]
+
+
+def _times(log: bytes) -> tuple[np.ndarray, np.ndarray]:
+    """Return the nanoseconds and the frontier of each trace record."""
+    return _facts_of(log, "nanoseconds"), _facts_of(log, "frontier")
 
 
 def _steps(log: bytes) -> list[dict]:

@@ -93,6 +93,14 @@ def test_deep_graph_that_the_gpu_searches_faster_stays_there(path, costs, search
     assert len(steps) < len(trial_and_search)
 
 
+def test_whole_search_shows_what_a_trial_has_not(path, costs):
+    costs(10**12)
+    expected = found(mg.bfs, path, 3)
+    costs(0)
+    assert found(mg.bfs, path, 3)[::2] == expected[::2] == ("bfs.persistent", expected[2])
+    assert found(mg.bfs, path, 3)[::2] == ("bfs.host", expected[2])
+
+
 @pytest.mark.parametrize(
     ("dense", "num_arcs", "faster"),
     [(1, 1 << 20, True), (1 << 30, 1 << 20, True), (1 << 30, 1 << 40, False), (None, 1 << 20, False)],
