@@ -5,13 +5,13 @@
     python bench/pagerank.py rmat:22 rmat:24 rmat:26 rmat:28 --backend cuda --alone
 
 A call begins with the library's own graph in memory, without its weights, and ends when all scores are in an array, or
-in what the library returns; of mgraph the time of the iterations alone is printed too. Ten iterations are
-made by mgraph and by SciPy's product of a matrix and a vector; then each library iterates until all scores together
-change by less than 1e-9 (igraph: as far as it does). Every result is compared with mgraph's validated one, within 1e-8
-in all: a difference ends the run. With --backend cuda a floor of the iterations is printed: the targets read as a
-stream, and for each arc a random load from the first vertices that include its source, at the rates that this device
-has for tables of their size (mgraph/backends/rates.py). (NetworKit is left out: it defines scores of isolated vertices otherwise.) Times are
-the least of --repeats, one after another. The table is that of docs/pagerank.md.
+in what the library returns; of mgraph the time of the iterations alone is printed too. Ten iterations are made by
+mgraph and by SciPy's product of a matrix and a vector; then each library iterates until all scores together change by
+less than 1e-9 (igraph: as far as it does). Every result is compared with mgraph's validated one, within 1e-8 in all: a
+difference ends the run. With --backend cuda a floor of the iterations is printed: the targets read as a stream, and for
+each arc a random load from the first vertices that include its source, at the rates that this device has for tables of
+their size (mgraph/backends/rates.py). (NetworKit is left out: it defines scores of isolated vertices otherwise.) Times
+are the least of --repeats, one after another. The table is that of docs/pagerank.md.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ def floor_ms(g: mg.Graph) -> float:
     shard = rank.objects[g._key]
     rates = require_rates(shard.backend)
     targets = shard.incoming.targets
-    femtoseconds, within = rates.stream * targets.nbytes / 1024, 0
+    femtoseconds = rates.stream * targets.nbytes / 1024
+    within = 0
     for size, load in zip(rates.sizes, rates.loads, strict=True):
         before, within = within, sum(int((part < size // 8).sum()) for part in parts_of(targets))
         femtoseconds += load * (within - before)
@@ -136,7 +137,8 @@ def ten(g: mg.Graph, repeats: int) -> tuple[list[str], np.ndarray]:
 @click.option("--alone", is_flag=True, help="Ten iterations of mgraph alone.")
 @click.option("--repeats", type=click.IntRange(1), default=3, show_default=True)
 def main(graphs: tuple[str, ...], backend: str, num_ranks: int, layout: Any, alone: bool, repeats: int) -> None:
-    click.echo("| graph | arcs | ten: mgraph ms | of these iterating | floor | G arcs/s | SciPy ms | to the end: mgraph ms |")
+    times = "ten: mgraph ms | of these iterating | floor | G arcs/s | SciPy ms | to the end: mgraph ms"
+    click.echo(f"| graph | arcs | {times} |")
     for name in graphs:
         cluster = mg.connect(num_ranks=num_ranks, backend=backend)
         with cluster, mg.read(name, cluster=cluster, layout=layout) as g:

@@ -115,9 +115,9 @@ def bfs_persistent(
                 try_gpu(shard, "bfs", *_times(records), reached, int(_facts_of(records, "levels").sum()))
             return Traversal(levels, parents, reached, reached_arcs, in_user_ids, sources=positions)
         shard.exceeds_uint8_levels |= dtype == NARROW_LEVEL
-        if shard.faster_on_host.get("bfs") is None:
-            if try_gpu(shard, "bfs", *_times(records), reached, num_levels):
-                return None  # from now on another variant applies
+        is_trial = shard.faster_on_host.get("bfs") is None
+        if is_trial and try_gpu(shard, "bfs", *_times(records), reached, num_levels):
+            return None  # from now on another variant applies
         # Freed before the next search allocates its own.
         del levels, parents, in_user_ids
     raise AssertionError("levels of 32 bits are never too narrow")

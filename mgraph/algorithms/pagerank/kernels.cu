@@ -47,6 +47,25 @@ template <class T> __device__ inline void load_run(const T* p, const T* end, T (
 #pragma unroll
   for (int k = 0; k < RUN; k++) values[k] = p + k < end ? p[k] : (T)0;
 }
+// What the arcs first .. end of a run bring, and zeros: all loads before the first use.
+__device__ inline void load_parts(i64 first, i64 end, i64 hi, const vertex_t* targets,
+                                  const weight_t* weights, const dist_t* given, i64 (&parts)[RUN]) {
+  vertex_t sources[RUN];
+  dist_t given_by[RUN];
+  load_run(targets + first, targets + hi, sources);
+#pragma unroll
+  for (int k = 0; k < RUN; k++)
+    given_by[k] = first + k < end ? load_readonly(&given[sources[k]]) : (dist_t)0;
+  if (!GIVES_INTEGERS && weights) {
+    weight_t shares[RUN];
+    load_run(weights + first, weights + hi, shares);
+#pragma unroll
+    for (int k = 0; k < RUN; k++) parts[k] = share_of(given_by[k], shares[k]);
+  } else {
+#pragma unroll
+    for (int k = 0; k < RUN; k++) parts[k] = (i64)given_by[k];
+  }
+}
 // The row that holds an arc, the same for all lanes of a converged warp: each divides the rest by
 // 32 where a thread alone divides it by 2.
 __device__ inline i64 row_of_arc_by_warp(const i64* offsets, i64 num_rows, i64 arc) {
@@ -69,23 +88,8 @@ extern "C" __global__ void __launch_bounds__(256, 4)
   i64 passed = 0;
   for (i64 begin = lo + 32 * RUN * warp_index(); begin < hi; begin += 32 * RUN * warp_count()) {
     i64 first = begin + RUN * lane_index(), end = first + RUN < hi ? first + RUN : hi;
-    vertex_t sources[RUN];
-    dist_t given_by[RUN];
     i64 parts[RUN];
-    load_run(targets + first, targets + hi, sources);
-    // All loads before the first use.
-#pragma unroll
-    for (int k = 0; k < RUN; k++)
-      given_by[k] = first + k < end ? load_readonly(&given[sources[k]]) : (dist_t)0;
-    if (!GIVES_INTEGERS && weights) {
-      weight_t shares[RUN];
-      load_run(weights + first, weights + hi, shares);
-#pragma unroll
-      for (int k = 0; k < RUN; k++) parts[k] = share_of(given_by[k], shares[k]);
-    } else {
-#pragma unroll
-      for (int k = 0; k < RUN; k++) parts[k] = (i64)given_by[k];
-    }
+    load_parts(first, end, hi, targets, weights, given, parts);
     i64 row = row_of_arc_by_warp(indptr, num_rows, begin);
     i64 last_arc = (begin + 32 * RUN < hi ? begin + 32 * RUN : hi) - 1;
     // All warps begin at the same offsets, which the cache has.
