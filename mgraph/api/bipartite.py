@@ -8,6 +8,7 @@ from typing import Any
 
 from mgraph.api.columns import Column
 from mgraph.api.graph import Graph, Stored, require_graph
+from mgraph.api.rebuild import repeated_after_loss
 from mgraph.api.results import Costs, Result, costs_of_ranks
 from mgraph.api.traversal import bfs
 from mgraph.errors import UsageError
@@ -48,12 +49,7 @@ class Bipartite(Result):
         """
         if self._without_side is None:
             return []
-        g = self.graph
-        with bfs(g, g.labels_of([self._without_side])[0]) as found:
-            ends = found._stored.run(find_closing_edge, g._key)[0]
-            there, back = (found.path_to(vertex) for vertex in g.labels_of(ends).tolist())
-        shared = sum(one == other for one, other in zip(there, back, strict=True))
-        return there[shared - 1 :] + back[: shared - 1 : -1]
+        return _odd_cycle(self.graph, self._without_side)
 
     def __bool__(self) -> bool:
         return self._without_side is None
@@ -114,3 +110,13 @@ def require_undirected(directed: bool) -> None:
             "the graph is directed: is_bipartite needs an undirected one, "
             "build it with directed=False (--undirected on the command line)"
         )
+
+
+@repeated_after_loss
+def _odd_cycle(g: Graph, vertex: int) -> list[Any]:
+    """Return an odd cycle of the component of a vertex."""
+    with bfs(g, g.labels_of([vertex])[0]) as found:
+        ends = found._stored.run(find_closing_edge, g._key)[0]
+        there, back = (found.path_to(vertex) for vertex in g.labels_of(ends).tolist())
+    shared = sum(one == other for one, other in zip(there, back, strict=True))
+    return there[shared - 1 :] + back[: shared - 1 : -1]

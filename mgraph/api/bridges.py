@@ -11,6 +11,7 @@ from mgraph.api.columns import Column
 from mgraph.api.components import connected_components
 from mgraph.api.edge_columns import edges_table, ends_of
 from mgraph.api.graph import Graph, Stored, require_graph
+from mgraph.api.rebuild import repeated_after_loss
 from mgraph.api.results import Costs, Result, added_up, costs_of_ranks
 from mgraph.api.tables_on_ranks import TableOnRanks
 from mgraph.api.traversal import bfs
@@ -68,6 +69,7 @@ class Bridges(Result):
         return f"<bridges of {self.graph.name}: {edges}, {readable_seconds(self.stats.total_s)}>"
 
 
+@repeated_after_loss
 def bridges(g: Graph) -> Bridges:
     """Find the bridges: the edges without which their two ends would not be connected.
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from mgraph.api.columns import Column
 from mgraph.api.graph import Graph, Stored, require_graph
+from mgraph.api.rebuild import repeated_after_loss
 from mgraph.api.traversal import PATHS_NEED_WEIGHTS, as_roots, state_dtype
 from mgraph.errors import UsageError
 from mgraph.io.checks import as_flag
@@ -105,6 +106,7 @@ def harmonic(g: Graph, vertices: Any = None, *, weighted: bool | None = None) ->
     return _centrality(g, vertices, weighted, "harmonic")
 
 
+@repeated_after_loss
 def _centrality(g: Graph, vertices: Any, weighted: bool | None, measure: Measure) -> Column | np.ndarray:
     require_graph(g)
     g._require_rows(measure)

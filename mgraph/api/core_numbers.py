@@ -8,6 +8,7 @@ import numpy as np
 
 from mgraph.api.columns import Column
 from mgraph.api.graph import Graph, Stored, require_graph
+from mgraph.api.rebuild import repeated_after_loss
 from mgraph.api.results import Costs, Result, costs_of_ranks
 from mgraph.api.subgraph import subgraph
 from mgraph.errors import UsageError
@@ -91,6 +92,7 @@ def core_numbers(g: Graph) -> CoreNumbers:
     return CoreNumbers(stored, g._run(compute_core_numbers, [stored], stored.key))
 
 
+@repeated_after_loss
 def k_core(g: Graph, k: int | None = None) -> Graph:
     """Build the graph of the k-core: of the vertices with a core number of at least k, and all edges between them.
 

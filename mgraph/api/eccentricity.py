@@ -14,6 +14,7 @@ from mgraph.api.degrees import degrees
 from mgraph.api.graph import Graph, Stored, require_graph
 from mgraph.api.labels import Vertices, names_of
 from mgraph.api.progress_bar import shown
+from mgraph.api.rebuild import repeated_after_loss
 from mgraph.api.traversal import as_roots, bfs, sssp, state_dtype
 from mgraph.api.traversal_results import Traversed
 from mgraph.backends.progress import Phase
@@ -37,6 +38,7 @@ def eccentricity(g: Graph, vertices: None = None, *, weighted: bool | None = Non
 def eccentricity(g: Graph, vertices: Iterable[int] | Iterable[str], *, weighted: bool | None = None) -> np.ndarray: ...
 
 
+@repeated_after_loss
 def eccentricity(g: Graph, vertices: Any = None, *, weighted: bool | None = None) -> Column | np.ndarray:
     """Find how far the farthest vertex is from each vertex.
 
@@ -91,6 +93,7 @@ def eccentricity(g: Graph, vertices: Any = None, *, weighted: bool | None = None
         return bounds.column()
 
 
+@repeated_after_loss
 def diameter(g: Graph, *, weighted: bool | None = None, exact: bool = True) -> int | float:
     """Find the greatest eccentricity: how far the two vertices that are farthest apart are from each other.
 
@@ -129,6 +132,7 @@ def diameter(g: Graph, *, weighted: bool | None = None, exact: bool = True) -> i
         return bounds.narrow("diameter")
 
 
+@repeated_after_loss
 def radius(g: Graph, *, weighted: bool | None = None) -> int | float:
     """Find the least eccentricity: how far all vertices are from a vertex in the middle.
 

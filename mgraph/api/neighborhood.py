@@ -8,6 +8,7 @@ from typing import Self
 import numpy as np
 
 from mgraph.api.graph import Graph, as_vertices, require_graph
+from mgraph.api.rebuild import repeated_after_loss
 from mgraph.api.subgraph import subgraph
 from mgraph.api.traversal import bfs
 from mgraph.api.traversal_results import Traversed
@@ -66,6 +67,7 @@ class Neighborhood:
         return f"<neighborhood in {self.graph.name}: {counted(len(self), 'vertex')} within {hops}>"
 
 
+@repeated_after_loss
 def k_hop(g: Graph, sources: int | str | Sequence, k: int) -> Neighborhood:
     """Find the vertices within k hops of a source, or of the nearest of several.
 
@@ -107,6 +109,7 @@ def k_hop(g: Graph, sources: int | str | Sequence, k: int) -> Neighborhood:
     return Neighborhood(bfs(g, sources, depth_limit=limit, return_predecessors=False))
 
 
+@repeated_after_loss
 def neighbors(g: Graph, vertex: int | str) -> np.ndarray:
     """Return the neighbors of a vertex: the ends of its arcs, each once.
 

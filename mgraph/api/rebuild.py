@@ -6,7 +6,7 @@ import functools
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from mgraph.cluster.base import Cluster
 from mgraph.cluster.log import call_scope, log_of
@@ -19,6 +19,8 @@ from mgraph.store.manifest import StoredGraph
 
 if TYPE_CHECKING:
     from mgraph.api.graph import Graph, Shards, Stored
+
+_Call = TypeVar("_Call", bound=Callable[..., Any])
 
 # How often one call builds its graph again: a graph that ends its workers by its own size would do so for ever.
 MAX_REBUILDS = 3
@@ -34,6 +36,8 @@ class Recipe:
         None if the graph is not to be built again.
     lock
         Held while the graph is built again: calls of other threads wait for it.
+    num_rebuilds
+        How often it was built again.
     """
 
     source: EdgeSource | EdgeTable | StoredGraph
@@ -42,6 +46,7 @@ class Recipe:
     layout: str
     files: dict[Any, Any] | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
+    num_rebuilds: int = 0
 
     def keep(self) -> None:
         """Note the identities of the files; refuse what can be read only once."""
@@ -91,6 +96,26 @@ def _run_and_rebuild(
     raise AssertionError
 
 
+def repeated_after_loss(call: _Call) -> _Call:
+    """Begin a call of several jobs again if a loss of ranks takes what one of them has left there for the next."""
+
+    @functools.wraps(call)
+    def run(g: Graph, *args: Any, **options: Any) -> Any:
+        recipe = getattr(g, "_recipe", None)
+        before = 0 if recipe is None else recipe.num_rebuilds
+        for repeats_left in reversed(range(MAX_REBUILDS + 1)):
+            try:
+                return call(g, *args, **options)
+            except (GangLost, GraphClosed):
+                if recipe is None or not g._shards.close.alive:
+                    raise
+                if not repeats_left or recipe.num_rebuilds - before >= MAX_REBUILDS:
+                    raise
+        raise AssertionError
+
+    return cast(_Call, run)
+
+
 def build_surviving(cluster: Cluster, recipe: Recipe, build: Callable[[Cluster], Graph]) -> Graph:
     """Build a graph; if ranks are lost meanwhile, build it on those that are left, if it may be built again."""
     for rebuilds_left in reversed(range(MAX_REBUILDS + 1)):
@@ -109,6 +134,7 @@ def _rebuilt(g: Graph, recipe: Recipe, lost: Shards, cause: str) -> Shards:
     if g._shards is not lost:
         return g._shards
     _log(cause, recipe)
+    recipe.num_rebuilds += 1
     recipe.require_unchanged()
     lost.cluster.forget(lost.key)
     cluster = lost.cluster.remaining()

@@ -10,6 +10,7 @@ import numpy as np
 from mgraph.api.columns import Column
 from mgraph.api.edge_columns import edges_table, ends_of, total_of, weights_of
 from mgraph.api.graph import Graph, Stored, as_vertices, require_graph
+from mgraph.api.rebuild import repeated_after_loss
 from mgraph.api.results import Costs, Result, added_up, costs_of_ranks
 from mgraph.api.tables_on_ranks import TableOnRanks
 from mgraph.api.traversal import bfs, sssp
@@ -71,6 +72,7 @@ class SteinerTree(Result):
         return f"<{head}: {edges}, total weight {self.total_weight:,}, {readable_seconds(self.stats.total_s)}>"
 
 
+@repeated_after_loss
 def steiner_tree(g: Graph, terminals: Iterable[int | str], *, weighted: bool | None = None) -> SteinerTree:
     """Find a tree of edges that connects terminals and weighs less than twice the lightest one.
 

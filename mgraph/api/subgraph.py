@@ -6,6 +6,7 @@ from mgraph.api.columns import Column, require_mask
 from mgraph.api.components import connected_components
 from mgraph.api.derived import derived_graph
 from mgraph.api.graph import Graph, require_graph
+from mgraph.api.rebuild import repeated_after_loss
 from mgraph.api.strong_components import strongly_connected_components
 from mgraph.errors import UsageError
 from mgraph.io.checks import as_flag
@@ -54,6 +55,7 @@ def subgraph(g: Graph, mask: Column) -> Graph:
     return derived_graph(g, name, build_subgraph, (mask._stored.key, mask.name), name)
 
 
+@repeated_after_loss
 def largest_component(g: Graph, *, strong: bool = False) -> Graph:
     """Build the graph of the largest connected component; in a directed graph, of the largest weakly connected one.
 

@@ -13,6 +13,7 @@ import click
 
 from mgraph.api.graph import Graph, making
 from mgraph.api.plot import plot_supersteps, require_drawable
+from mgraph.api.rebuild import repeated_after_loss
 from mgraph.api.results import Result, validate
 from mgraph.cli.options import (
     CLUSTER_OPTIONS,
@@ -135,8 +136,7 @@ def run_command(spec: CommandSpec, options: Options) -> None:
         spec.check_cluster(cluster, options)
 
     with graph_of(edges, options, options.get("layout", "rows"), check) as (g, show):
-        found = run_on(g, spec, options, show)
-        write_result(found, options, show)
+        found = run_and_write(g, spec, options, show)
     print_result(found, options)
 
 
@@ -190,6 +190,17 @@ def graph_of(
         check(cluster)
         show(making(edges))
         yield Graph.from_source(edges, cluster=cluster, order=options["order"], layout=layout), show
+
+
+@repeated_after_loss
+def run_and_write(
+    g: Graph, spec: CommandSpec, options: Options, show: Show, before_writing: Callable[[], None] = lambda: None
+) -> CommandResult:
+    """Compute a result, validate it if requested, and write it: one call, if a loss of ranks repeats it."""
+    found = run_on(g, spec, options, show)
+    before_writing()
+    write_result(found, options, show)
+    return found
 
 
 def run_on(g: Graph, spec: CommandSpec, options: Options, show: Show) -> CommandResult:

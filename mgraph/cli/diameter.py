@@ -8,7 +8,9 @@ from typing import Any
 
 import click
 
-from mgraph.api.eccentricity import bounded
+from mgraph.api.eccentricity import Bounds, bounded
+from mgraph.api.graph import Graph
+from mgraph.api.rebuild import repeated_after_loss
 from mgraph.api.subgraph import largest_component
 from mgraph.cli.algorithm_command import graph_of, order_option
 from mgraph.cli.options import cluster_options, input_options, json_option, print_json, source_of
@@ -34,8 +36,7 @@ def diameter(hops: bool, lower_bound: bool, largest: bool, **options: Any) -> No
         g = parts.enter_context(largest_component(built, strong=built.info.directed)) if largest else built
         show(f"diameter of {g!r}")
         started = time.perf_counter()
-        bounds = parts.enter_context(bounded(g, False if hops else None))
-        found = bounds.sweep() if lower_bound else bounds.narrow("diameter")
+        found, bounds = _find(g, False if hops else None, lower_bound)
         seconds = time.perf_counter() - started
     if options["as_json"]:
         about = {"graph": g.name, "info": g.info, "weighted": bounds.weighted, "exact": not lower_bound}
@@ -45,3 +46,9 @@ def diameter(hops: bool, lower_bound: bool, largest: bool, **options: Any) -> No
     searches = counted(bounds.num_searches, "search")
     least = "at least " if lower_bound else ""
     click.echo(f"<diameter of {g.name}: {least}{length}, {searches}, {readable_seconds(seconds)}>")
+
+
+@repeated_after_loss
+def _find(g: Graph, weighted: bool | None, lower_bound: bool) -> tuple[int | float, Bounds]:
+    with bounded(g, weighted) as bounds:
+        return (bounds.sweep() if lower_bound else bounds.narrow("diameter")), bounds

@@ -5,14 +5,14 @@ from __future__ import annotations
 import click
 
 from mgraph.cli.algorithm_command import (
+    CommandResult,
     Input,
     check_options,
     check_outputs,
     graph_of,
     print_result,
     refuse_same_outputs,
-    run_on,
-    write_result,
+    run_and_write,
 )
 from mgraph.cli.job_file import Job, Run, read_job
 from mgraph.cli.job_manifest import (
@@ -114,14 +114,15 @@ def _run_all(job: Job, edges: Input, missing: list[Run], manifest: Manifest, *, 
     options = job.options | {"as_json": as_json}
     with graph_of(edges, options, options["layout"], check) as (g, show):
         for run in missing:
-            with job.file.at(*run.place):
-                found = run_on(g, run.spec, run.options, show)
-            with found.result:
-                set_entry(manifest, run, None)
-                write_manifest(job.manifest, manifest)
-                write_result(found, run.options, show)
+
+            def note(found: CommandResult | None = None, run: Run = run) -> None:
                 set_entry(manifest, run, found)
                 write_manifest(job.manifest, manifest)
+
+            with job.file.at(*run.place):
+                found = run_and_write(g, run.spec, run.options, show, note)
+            with found.result:
+                note(found)
                 if not as_json:
                     print_result(found, run.options)
 

@@ -66,9 +66,14 @@ class Objects(dict[str, Any]):
         return self.pop(key, None)
 
     def __missing__(self, key: str) -> Any:
-        error = GraphClosed(f"{key!r} is not on this rank: it was closed, or its gang was lost; build it again")
-        error.key = key
-        raise error
+        raise _missing(key)
+
+
+def _missing(key: str) -> GraphClosed:
+    """Return the error; a frame that raised it by name would be in a cycle with it, which keeps the call's objects."""
+    error = GraphClosed(f"{key!r} is not on this rank: it was closed, or its gang was lost; build it again")
+    error.key = key
+    return error
 
 
 @dataclass(frozen=True)

@@ -21,37 +21,13 @@ from dask_processes import held_keys, scheduler_by_hand, wait_until, worker_by_h
 from distributed import Client
 from interrupts import interrupted_at, of_package
 from killer import Killer, exist
+from losing_cluster import LosingCluster
 from worker_processes import worker_processes
 
 import mgraph as mg
+from mgraph.api.columns import Column
 from mgraph.api.rebuild import MAX_REBUILDS
-from mgraph.cluster.in_process import InProcessCluster
 from mgraph.errors import GangLost, GraphClosed, InputError, UsageError, WouldNotFit
-
-
-class LosingCluster(InProcessCluster):
-    """Ranks of this process that are lost as often as a test says: calls fail, and all objects are gone."""
-
-    on_loss = "rebuild"
-
-    def __init__(self, num_ranks: int = 2, left: int = 2) -> None:
-        super().__init__(num_ranks)
-        self.losses = 0
-        self.left = left
-
-    def lose(self) -> None:
-        self.losses -= 1
-        for objects in self._objects:
-            objects.clear()
-        raise GangLost(1, "tcp://lost", "killed by a test")
-
-    def run_on_stored(self, function, *args):
-        if self.losses > 0:
-            self.lose()
-        return self.run(function, *args)
-
-    def remaining(self):
-        return self if self.left == self.num_ranks else self.narrowed(self.left)
 
 
 @pytest.fixture
@@ -128,6 +104,64 @@ def test_calls_of_several_threads_build_a_lost_graph_once(losing, expected, capl
     assert [record.getMessage() for record in caplog.records] == [
         "a rank was lost in an earlier call; on_loss='rebuild': rmat8 is built again"
     ]
+
+
+SEVERAL_JOBS = {
+    "bridges": mg.bridges,
+    "steiner tree": lambda g: mg.steiner_tree(g, [1, 2, 3]),
+    "neighborhood": lambda g: [found.tolist() for found in mg.k_hop(g, 1, 2)],
+    "neighbors": lambda g: mg.neighbors(g, 1).tolist(),
+    "core": lambda g: mg.k_core(g, 2).info,
+    "largest component": lambda g: mg.largest_component(g).info,
+    "diameter": mg.diameter,
+    "radius": mg.radius,
+    "eccentricities": mg.eccentricity,
+    "some eccentricities": lambda g: mg.eccentricity(g, [5, 2]).tolist(),
+    "directed diameter": mg.diameter,
+    "directed closeness": mg.closeness,
+    "odd cycle": lambda g: mg.is_bipartite(g).odd_cycle,
+}
+
+
+def plain(found):
+    """Return a value, or the digests of a result's columns."""
+    columns = getattr(found, "columns", (found,))
+    return [column.digest() if isinstance(column, Column) else column for column in columns]
+
+
+@pytest.mark.parametrize("name", SEVERAL_JOBS)
+def test_call_of_several_jobs_is_answered_after_a_loss_in_any_of_them(losing, name, tmp_path, caplog):
+    call = SEVERAL_JOBS[name]
+    path = tmp_path / "edges.el"
+    # A ring with a chord, and a bridge.
+    path.write_text("0 1\n1 2\n2 3\n3 4\n4 5\n5 6\n6 0\n0 3\n6 7\n7 6\n")
+    with mg.read(path, directed=name.startswith("directed"), cluster=losing) as g:
+        losing.jobs = 0
+        expected = plain(call(g))
+        # With those that read what was found.
+        num_jobs = losing.jobs
+        assert num_jobs > 1
+        for lost in range(1, num_jobs + 1):
+            losing.jobs = 0
+            losing.lost_job = lost
+            found = call(g)
+            was_lost = losing.jobs >= lost
+            losing.lost_job = 0
+            assert plain(found) == expected
+            del found
+            if not was_lost:
+                break
+        assert len(caplog.records) == lost - 1 + was_lost > 1
+        g.close()
+        wait_until(lambda: not any(losing._objects))
+
+
+def test_call_of_several_jobs_gives_up_after_so_many_rebuilds(losing, caplog):
+    with mg.grid(3, 4, cluster=losing) as g:
+        losing.losses = 10 * MAX_REBUILDS
+        with pytest.raises(GangLost):
+            mg.bridges(g)
+        assert len(caplog.records) == MAX_REBUILDS
 
 
 @pytest.mark.parametrize("edges", ["wel", "npz", "parquet"])

@@ -10,8 +10,9 @@ import pandas
 import pytest
 from cli_runs import refused, run, start
 from dask_processes import wait_until
+from losing_cluster import LosingCluster
 
-import mgraph.cli.run as run_module
+from mgraph.cli import algorithm_command
 
 JOB = """
 [graph]
@@ -91,14 +92,14 @@ def test_changed_input_is_said_and_nothing_is_replaced(folder):
 
 @pytest.mark.parametrize("is_written", [False, True])
 def test_run_that_ended_while_it_wrote_is_repeated(folder, monkeypatch, is_written):
-    write = run_module.write_result
+    write = algorithm_command.write_result
 
     def killed(found, options, show):
         if is_written:
             write(found, options, show)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(run_module, "write_result", killed)
+    monkeypatch.setattr(algorithm_command, "write_result", killed)
     run("run", "job.toml", code=130)
     assert ("paths.csv" in names()) == is_written
     monkeypatch.undo()
@@ -108,14 +109,14 @@ def test_run_that_ended_while_it_wrote_is_repeated(folder, monkeypatch, is_writt
 
 def test_interrupted_overwrite_keeps_what_it_has_not_replaced(folder, monkeypatch):
     run("run", "job.toml")
-    find = run_module.run_on
+    find = algorithm_command.run_on
 
     def interrupted(g, spec, options, show):
         if options["output"] == "groups/":
             raise KeyboardInterrupt
         return find(g, spec, options, show)
 
-    monkeypatch.setattr(run_module, "run_on", interrupted)
+    monkeypatch.setattr(algorithm_command, "run_on", interrupted)
     run("run", "job.toml", "--overwrite", code=130)
     assert "is done" in run("run", "job.toml").stdout
 
@@ -186,3 +187,22 @@ def test_job_that_is_killed_goes_on_where_it_was_stopped(folder):
     assert run("run", "job.toml").stdout.splitlines()[-1] == "job.manifest.json: 1 run, 1 done before"
     assert (folder / "groups").stat().st_ino == before
     assert (folder / "forest.csv").stat().st_size > 100_000
+
+
+def test_job_is_done_after_a_loss_of_ranks_in_any_of_its_calls(folder, monkeypatch):
+    text = JOB.replace("[[run]]", '[limits]\non-loss = "rebuild"\n[[run]]', 1).replace('"groups/"', '"groups.csv"')
+    (folder / "job.toml").write_text(text)
+    outputs = [folder / "paths.csv", folder / "groups.csv"]
+
+    def run_losing(lost):
+        ranks = LosingCluster()
+        ranks.lost_job = lost
+        monkeypatch.setattr(algorithm_command, "connect", lambda **where: ranks)
+        run("run", "job.toml", "--overwrite")
+        return ranks, [path.read_bytes() for path in outputs]
+
+    ranks, expected = run_losing(0)
+    assert ranks.jobs > 6
+    for lost in range(1, ranks.jobs + 1):
+        ranks, found = run_losing(lost)
+        assert ranks.jobs >= lost and found == expected
