@@ -357,7 +357,8 @@ def interrupt_when(condition) -> None:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("delay_s", [0.02, *[pytest.param(delay, marks=pytest.mark.long) for delay in (0.1, 0.3)], 0.6])
 @pytest.mark.parametrize(
-    "find", [lambda g: mg.bfs(g, 1), lambda g: mg.sssp(g, 1), mg.connected_components, mg.minimum_spanning_forest]
+    "find",
+    [lambda g: mg.bfs(g, 1), lambda g: mg.sssp(g, 1), mg.connected_components, mg.minimum_spanning_forest, mg.bridges],
 )
 def test_searches_are_answered_while_a_worker_is_killed(ranks, find, delay_s):
     with mg.rmat(15) as g, find(g) as found:

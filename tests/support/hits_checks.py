@@ -22,15 +22,16 @@ def check_hits(case, cluster, order):
             for weighted, normalized in ((True, True), (False, False)):
                 how = {"weighted": weighted, "normalized": normalized}
                 with mg.hits(g, tolerance=None, max_iterations=ITERATIONS, **how) as found:
-                    for column, right in zip(found.columns, _right(case, **how), strict=True):
+                    for column, right in zip(found.columns, expected_hits(case, **how), strict=True):
                         np.testing.assert_array_equal(column.to_numpy(), right, strict=True)
                     assert found.stats.variant == f"hits.{'pull' if layout == 'rows' else 'sweep'}"
                     if layout == "rows":
                         mg.validate(found)
 
 
-@functools.lru_cache(maxsize=8)
-def _right(case, *, weighted, normalized):
+@functools.lru_cache(maxsize=32)
+def expected_hits(case, weighted, normalized):
+    """Return the hubs and the authorities that the oracle finds."""
     both = oracles.hits(case, ITERATIONS, weighted=weighted)
     wholes = [float(sum(scores) if normalized else max(scores)) for scores in both]
     return tuple(np.array([score / whole for score in scores]) for scores, whole in zip(both, wholes, strict=True))

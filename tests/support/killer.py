@@ -9,9 +9,9 @@ import time
 
 from dask_processes import wait_until
 
-# The error reaches the client 0.1 s after the signal, later on a busy machine. A wait for the computation of ranks
-# or for the deadline of verbs would last minutes.
-PROMPTLY_S = 10.0
+# Promised by docs/failures.md. The error reaches the client 0.1 s after the signal, later on a busy machine; a wait for
+# the computation of ranks or for the deadline of verbs would last minutes.
+PROMPTLY_S = 5.0
 
 
 class Killer(threading.Thread):

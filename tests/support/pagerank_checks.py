@@ -22,15 +22,16 @@ def check_pagerank(case, cluster, order):
             for weighted, named in ((True, False), (False, False), (True, True)):
                 how = {"personalization": some} if named else {}
                 with mg.pagerank(g, weighted=weighted, tolerance=None, max_iterations=ITERATIONS, **how) as found:
-                    right = _right(case, weighted, tuple(some.items()) if named else None)
+                    right = expected_scores(case, weighted, tuple(some.items()) if named else None)
                     np.testing.assert_array_equal(found.scores.to_numpy(), right, strict=True)
                     assert found.stats.variant == f"pagerank.{'pull' if layout == 'rows' else 'sweep'}"
                     if layout == "rows":
                         mg.validate(found)
 
 
-@functools.lru_cache(maxsize=8)
-def _right(case, weighted, some):
+@functools.lru_cache(maxsize=32)
+def expected_scores(case, weighted, some):
+    """Return the scores that the oracle finds; `some` are pairs of a vertex and its share of the rest."""
     shares = None
     if some is not None:
         total = sum(value for _, value in some)

@@ -15,6 +15,7 @@ from faults.commands import Ended, judge
 from faults.log import summary
 from faults.phases import digest, write_inputs
 from faults.processes import ClientProcess, Run, client_process
+from killer import PROMPTLY_S
 
 # The harness of the tests; a newcomer seldom changes it.
 pytestmark = pytest.mark.ci
@@ -124,6 +125,15 @@ def test_client_that_dies_reports_the_cause(tmp_path):
 )
 def test_unnamed_error_of_a_command_is_found(ended, is_new, wrong):
     assert bool(judge(ended, is_new)) == wrong
+
+
+def test_late_error_is_found():
+    tally = Tally("planted", "no seed")
+    tally.add("bfs", "named", PROMPTLY_S)
+    tally.add("bfs", "answered")
+    assert tally.problems == []
+    tally.add("bfs", "named", PROMPTLY_S + 1)
+    assert tally.problems == ["bfs: named 6.0 s after the fault"]
 
 
 def test_every_phase_is_drawn_before_one_repeats():

@@ -18,7 +18,8 @@ from dask_processes import ENVIRONMENT
 from faults import soak_client
 from faults.processes import Hung, Run
 from faults.soak_cluster import HANG_S, SoakClient, SoakCluster
-from faults.soak_tally import ERROR_S, GROWTH_MIB, Tally
+from faults.soak_tally import GROWTH_MIB, Tally
+from killer import PROMPTLY_S
 
 import mgraph as mg
 
@@ -41,9 +42,8 @@ def run_jobs(cluster, out, count: int = 150) -> list[str]:
 def test_jobs_of_a_seed_are_the_same_and_cover_all_algorithms(clusters, tmp_path):
     names = run_jobs(clusters[2], tmp_path / "a.npz")
     assert names == run_jobs(clusters[1], tmp_path / "b.npz")
-    assert set(names) == {
-        *("build", "bfs", "sssp", "components", "many roots", "validate", "write", "strong components", "forest"),
-    }
+    jobs = soak_client.JOBS + soak_client.OF_DIRECTED + soak_client.OF_UNDIRECTED
+    assert set(names) == {"build", *jobs}
 
 
 def test_wrong_answer_is_found(clusters, tmp_path, monkeypatch):
@@ -91,9 +91,9 @@ def test_bad_outcomes_are_problems(cluster):
 
 
 def test_late_error_of_a_killed_worker_is_a_problem(cluster):
-    cluster._kills["tcp://a"] = 20.0 - ERROR_S + 0.5
+    cluster._kills["tcp://a"] = 20.0 - PROMPTLY_S + 0.5
     assert said(cluster, outcome="named", worker="tcp://a") == []
-    assert cluster.tally.to_error_s["worker"] == [ERROR_S - 0.5]
+    assert cluster.tally.to_error_s["worker"] == [PROMPTLY_S - 0.5]
     # Neither a call that began later, nor one beside a process that was stopped.
     said(cluster, outcome="named", worker="tcp://a", began=19.0)
     cluster._kills["tcp://a"] = 11.0

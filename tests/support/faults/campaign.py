@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from killer import PROMPTLY_S
+
 from faults import leftovers
 from faults.processes import ClientProcess, Monitor, Run
 
@@ -62,6 +64,8 @@ class Tally:
         self.outcomes[outcome] += 1
         if seconds is not None:
             self.worst_s = max(self.worst_s, seconds)
+            if seconds > PROMPTLY_S:
+                self.problems.append(f"{phase}: {outcome} {seconds:.1f} s after the fault")
 
     def facts(self) -> dict[str, Any]:
         """Return all fields as plain values."""

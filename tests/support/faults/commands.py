@@ -19,6 +19,7 @@ COMMANDS = {
     "sssp": "sssp rmat:14 -s 1 --workers 2 --overwrite -o out/answer.npz",
     "components": "components edges.npz --workers 3 --overwrite -o out/answer.parquet",
     "msf": "msf rmat:14 --validate --overwrite -o out/edges.csv",
+    "run": "run job.toml --overwrite",
     "generate": "generate rmat:14 out/edges.csv --overwrite",
 }
 

@@ -17,6 +17,19 @@ from mgraph.cluster.base import Cluster
 
 READ = ("edges.wel", "edges.wel.gz", "edges.npz", "edges.parquet", "edges.csr")
 WRITTEN = ("answer.npz", "answer.csv", "answer.parquet")
+JOB = """
+[graph]
+input = "rmat:13"
+[cluster]
+workers = 2
+[[run]]
+algorithm = "pagerank"
+output = "out/answer.npz"
+[[run]]
+algorithm = "bridges"
+validate = true
+output = "out/answer.csv"
+"""
 
 
 def digest(*values: Any) -> str:
@@ -47,6 +60,7 @@ def write_inputs(folder: pathlib.Path, scale: int) -> None:
     with np.load(folder / "edges.npz") as archive:
         arrays = dict(archive)
     np.savez_compressed(folder / "edges.npz", **arrays)
+    (folder / "job.toml").write_text(JOB)
     (folder / "out").mkdir(exist_ok=True)
     for name in WRITTEN:
         (folder / "out" / name).write_text("old")
@@ -70,12 +84,14 @@ class Work:
     scale: int
     graph: mg.Graph = field(init=False)
     found: Any = field(init=False)
+    terminals: list[int] = field(init=False)
     to_close: list = field(default_factory=list)
 
     def build(self) -> None:
         """Build the graph that the next phases search."""
         self.graph = mg.rmat(self.scale, cluster=self.cluster)
         self.found = mg.bfs(self.graph, 0)
+        self.terminals = (self.found.distances >= 0).vertices()[:3].tolist()
 
     def close(self) -> None:
         """Close the graph and its result."""
@@ -100,6 +116,14 @@ class Work:
             "strong components": lambda: _strong_components(cluster),
             "forest": lambda: _columns(mg.minimum_spanning_forest(graph)),
             "diameter": lambda: _diameter(graph),
+            "pagerank": lambda: _columns(mg.pagerank(graph, tolerance=None, max_iterations=5)),
+            "hits": lambda: _columns(mg.hits(graph, tolerance=None, max_iterations=5)),
+            "bridges": lambda: _columns(mg.bridges(graph)),
+            "tree of terminals": lambda: _columns(mg.steiner_tree(graph, self.terminals)),
+            "distances": lambda: iter([mg.distance_matrix(graph, [0, 1, 2]).to_numpy()]),
+            "neighborhood": lambda: _neighborhood(graph),
+            "closeness": lambda: iter([mg.closeness(graph, [0, 1, 2])]),
+            "paths": lambda: iter([path.distance for path in mg.shortest_paths(graph, [0, 1], [1, 2])]),
             "degrees": lambda: iter([mg.degrees(graph).to_numpy()]),
             "many roots": lambda: _together(mg.bfs_together(graph, [0, 1, 2, 3])),
             "validating": self._validate,
@@ -185,6 +209,12 @@ def _diameter(graph: mg.Graph) -> Iterator[Any]:
 def _columns(result: Any) -> Iterator[Any]:
     with result:
         yield from [column.to_numpy() for column in result.columns]
+
+
+def _neighborhood(graph: mg.Graph) -> Iterator[Any]:
+    """Find a neighborhood, and build its graph."""
+    with mg.k_hop(graph, 1, 2) as near, near.subgraph() as part:
+        yield from (near.vertices, near.levels, part.num_edges)
 
 
 def _together(results: Any) -> Iterator[Any]:

@@ -24,7 +24,9 @@ from typing import Any
 import numpy as np
 import oracles
 from forest_checks import check as check_forest
-from traversal_checks import check_traversal
+from hits_checks import ITERATIONS, expected_hits
+from pagerank_checks import expected_scores
+from traversal_checks import check_traversal, expected_traversal
 from user_graphs import ORDERS, graph_of
 from zoo import GraphCase, random_case
 
@@ -37,6 +39,9 @@ from mgraph.cluster.base import Cluster
 CASES = [random_case(seed, directed=seed % 3 == 0) for seed in range(12)]
 # Roots of searches, so that oracles are used again.
 ROOTS = 3
+JOBS = ["bfs", "sssp", "components", "many roots", "distances", "core numbers", "pagerank", "hits", "validate", "write"]
+OF_DIRECTED = ["strong components"]
+OF_UNDIRECTED = ["forest", "bridges", "sides", "tree of terminals"]
 # A call that fails at once is not repeated more often than this.
 PAUSE_AFTER_ERROR_S = 0.05
 
@@ -70,8 +75,7 @@ class Jobs:
         self.close()
 
     def _names(self) -> list[str]:
-        names = ["bfs", "sssp", "components", "many roots", "validate", "write"]
-        return [*names, "strong components" if self._case.directed else "forest"]
+        return [*JOBS, *(OF_DIRECTED if self._case.directed else OF_UNDIRECTED)]
 
     def _job(self, name: str) -> Callable[[int], None]:
         return getattr(self, f"_{name.replace(' ', '_')}")
@@ -97,10 +101,37 @@ class Jobs:
             check_traversal(found, self._case, [root, 9], self._order)
 
     def _components(self, root: int) -> None:
-        self._check_labels(mg.connected_components, oracles.components)
+        self._check(mg.connected_components, oracles.components)
 
     def _strong_components(self, root: int) -> None:
-        self._check_labels(mg.strongly_connected_components, oracles.strong_components)
+        self._check(mg.strongly_connected_components, oracles.strong_components)
+
+    def _core_numbers(self, root: int) -> None:
+        self._check(mg.core_numbers, oracles.core_numbers)
+
+    def _sides(self, root: int) -> None:
+        self._check(mg.is_bipartite, oracles.sides)
+
+    def _pagerank(self, root: int) -> None:
+        with mg.pagerank(self._graph, tolerance=None, max_iterations=ITERATIONS) as found:
+            np.testing.assert_array_equal(found.scores.to_numpy(), expected_scores(self._case, True, None))
+
+    def _hits(self, root: int) -> None:
+        with mg.hits(self._graph, tolerance=None, max_iterations=ITERATIONS) as found:
+            for column, right in zip(found.columns, expected_hits(self._case, True, True), strict=True):
+                np.testing.assert_array_equal(column.to_numpy(), right)
+
+    def _bridges(self, root: int) -> None:
+        with mg.bridges(self._graph) as found:
+            ends = [column.to_numpy().tolist() for column in found]
+        assert list(zip(*ends, strict=True)) == expected(oracles.bridges, self._case)
+
+    def _tree_of_terminals(self, root: int) -> None:
+        terminals = np.flatnonzero(expected(oracles.components, self._case) == 0)[:4]
+        with mg.steiner_tree(self._graph, terminals) as tree:
+            edges = zip(*(column.to_numpy().tolist() for column in tree), strict=True)
+        _, chosen, _ = expected_traversal(self._case, "sssp", tuple(terminals.tolist()), self._order)
+        assert list(edges) == oracles.steiner_tree(self._case, terminals.tolist(), chosen)
 
     def _forest(self, root: int) -> None:
         with mg.minimum_spanning_forest(self._graph) as found:
@@ -112,6 +143,13 @@ class Jobs:
             for i, source in enumerate(roots):
                 with together.answer(i) as found:
                     check_traversal(found, self._case, [source], self._order)
+
+    def _distances(self, root: int) -> None:
+        sources = [root, 7, 100]
+        with mg.distance_matrix(self._graph, sources) as found:
+            rows = found.to_numpy()
+        for row, source in zip(rows, sources, strict=True):
+            np.testing.assert_array_equal(row, expected_traversal(self._case, "sssp", (source,), self._order)[0])
 
     def _validate(self, root: int) -> None:
         with mg.bfs(self._graph, root) as found:
@@ -125,9 +163,17 @@ class Jobs:
                     *(column.to_numpy() for column in found.columns)
                 ), f"{self._out.name} differs from the result"
 
-    def _check_labels(self, find: Callable, oracle: Callable) -> None:
+    def _check(self, find: Callable, oracle: Callable) -> None:
+        """Compare the one column of a result with what an oracle finds."""
         with find(self._graph) as found:
-            np.testing.assert_array_equal(found.labels.to_numpy(), oracle(self._case))
+            (column,) = found.columns
+            np.testing.assert_array_equal(column.to_numpy(), expected(oracle, self._case))
+
+
+@functools.cache
+def expected(oracle: Callable, case: GraphCase) -> Any:
+    """Return what an oracle finds, from the first time on."""
+    return oracle(case)
 
 
 class Threads:

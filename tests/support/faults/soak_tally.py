@@ -8,11 +8,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+from killer import PROMPTLY_S
 from rich.console import Console
 from rich.table import Table
 
-# A process that was killed is known to every survivor after this time.
-ERROR_S = 5.0
 # A process that lives long may have grown by so much: allocators keep what they freed.
 GROWTH_MIB = 64.0
 
@@ -48,7 +47,7 @@ class Tally:
     def add_time(self, cause: str, seconds: float) -> None:
         """Record the time from a SIGKILL to an error."""
         self.to_error_s[cause].append(seconds)
-        if seconds > ERROR_S:
+        if seconds > PROMPTLY_S:
             self.problems.append(f"the error after a killed {cause} came after {seconds:.1f} s")
 
     def add_memory(self, process: str, first: float, last: float) -> None:
