@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import uuid
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from distributed import Client
@@ -54,7 +54,7 @@ class Lease:
         """Wait until the scheduler has granted the lease."""
         self._request = asyncio.ensure_future(self._receive_ticket(on_stored, gather))
         # Not cancelled: `end` needs to know when a request is granted that is given up.
-        async with logged_wait(self._client, self.job, self.name):
+        with logged_wait(self._client, self.job, self.name):
             await while_connected(self._client, self._request)
 
     def watch(self, on_asked: Callable[[Lease], None]) -> None:
@@ -119,20 +119,29 @@ class Lease:
         send_to_scheduler(self._pid, self._client, {"op": op, "lease": self.name, **rest})
 
 
-@asynccontextmanager
-async def logged_wait(client: Client, job: str, lease: str = "") -> AsyncIterator[None]:
-    """Log what the block waits for, if it takes longer than QUIET_WAIT_S: for workers, or for a lease."""
+@contextmanager
+def logged_wait(client: Client, job: str, lease: str = "") -> Iterator[None]:
+    """Log what the block waits for, if it takes longer than QUIET_WAIT_S: for workers, a lease, or a rank of a call."""
+    # No task before: most blocks are short.
+    begin = asyncio.get_running_loop().call_later(QUIET_WAIT_S, lambda: asks.append(asyncio.ensure_future(log())))
+    asks: list[asyncio.Future[None]] = []
 
     async def log() -> None:
-        await asyncio.sleep(QUIET_WAIT_S)
-        with suppress(OSError, ClusterError):
-            log_of(None, job).warning("waits for %s", await scheduler_of(client).mgraph_waits_for(lease=lease))
+        said = ""
+        while True:
+            with suppress(OSError, ClusterError):
+                what = await scheduler_of(client).mgraph_waits_for(lease=lease)
+                if what and what != said:
+                    log_of(None, job).warning("waits for %s", what)
+                    said = what
+            await asyncio.sleep(QUIET_WAIT_S)
 
-    logging = asyncio.ensure_future(log())
     try:
         yield
     finally:
-        logging.cancel()
+        begin.cancel()
+        for ask in asks:
+            ask.cancel()
 
 
 async def while_connected(client: Client, reply: asyncio.Future[Reply]) -> Reply:

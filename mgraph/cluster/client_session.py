@@ -59,12 +59,12 @@ class ClientSession:
 
     async def open(self, **request: Any) -> dict[str, Any]:
         """Open the session on the scheduler; return its number of ranks and its backend."""
-        async with logged_wait(self._client, "connect"):
+        with logged_wait(self._client, "connect"):
             return await self._asked("mgraph_open", client=self._client.id, session=self.name, **request)
 
     async def count_present(self, count: int, timeout_s: float) -> int:
         """Wait for `count` workers; return how many of them there are when the time is over."""
-        async with logged_wait(self._client, "rebuild"):
+        with logged_wait(self._client, "rebuild"):
             return await self._asked("mgraph_count_present", count=count, timeout_s=timeout_s)
 
     async def run(
@@ -86,14 +86,16 @@ class ClientSession:
             if not uses_dask and self._may_be_direct(lease.ticket):
                 lease.watch(self._return_if_kept)
                 dropped = self._take_dropped()
-                result, error = await DirectCall(self._client, lease).run(call, dropped)
+                with logged_wait(self._client, job, lease.name):
+                    result, error = await DirectCall(self._client, lease).run(call, dropped)
                 if error is None:
                     self._keep(lease)
             else:
                 # Tasks take the same way as the messages about these keys, and so follow them.
                 self._send_unsent()
                 self._dropped.clear()
-                result, error = await TaskCall(self._client, lease).run(call, parts, gather)
+                with logged_wait(self._client, job, lease.name):
+                    result, error = await TaskCall(self._client, lease).run(call, parts, gather)
                 if error is None:
                     self._opened = (lease.ticket.gang, lease.ticket.epoch)
                     await self._connect(lease.ticket)

@@ -6,6 +6,7 @@ import asyncio
 import secrets
 import time
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from mgraph.cluster.messages import Ticket
@@ -41,6 +42,16 @@ class Gang:
     all_ready: asyncio.Future = field(default_factory=asyncio.Future)
     # Done with (rank, worker, cause) when a member is lost.
     lost: asyncio.Future = field(default_factory=asyncio.Future)
+
+    def describe_wait(self, is_silent: Callable[[str], bool]) -> str:
+        """Describe the ranks for which others wait: those that do not report ready, or whose workers are silent."""
+        ranks = list(enumerate(self.workers))
+        if self.ready and not self.all_ready.done():
+            late = [(rank, worker) for rank, worker in ranks if rank not in self.ready]
+        else:
+            late = [(rank, worker) for rank, worker in ranks if is_silent(worker)]
+        listed = ", ".join(f"rank {rank} on {worker}" for rank, worker in late)
+        return listed and f"{listed} to {'answer' if self.all_ready.done() else 'report ready'}"
 
     @property
     def workers(self) -> tuple[str, ...]:

@@ -182,10 +182,12 @@ class GangPlugin(SchedulerPlugin):
         return [ready[r] for r in range(size)]
 
     async def waits_for(self, lease: str) -> str:
-        """Describe what the request of a lease waits for, or without one the opening of a session."""
+        """Describe what a call waits for, or without one the opening of a session; nothing if it only computes."""
         call = self._calls.get(lease)
         if call is None or call.gang is None:
-            return self._places.describe_wait()
+            return "" if lease and call is None else self._places.describe_wait()
+        if call.granted.done():
+            return call.gang.describe_wait(lambda worker: self._heartbeats.silent_s(worker) > SILENCE_S)
         before = [other for other in self._leases.before(lease) if other in self._calls]
         jobs = ", ".join(f"{self._calls[other].job} of {self._calls[other].session.client}" for other in before)
         return f"the end of {counted(len(before), 'call')} on its ranks: {jobs}" if before else "its turn"

@@ -12,6 +12,7 @@ from distributed import Client
 from worker_processes import worker_processes
 
 import mgraph as mg
+from mgraph.cluster import client_lease
 from mgraph.errors import ClusterError, CommTimeout, GangLost, RendezvousTimeout
 
 DEADLINE_S = 2.0
@@ -67,13 +68,15 @@ def test_rank_that_stays_stopped_is_removed_and_replaced(client):
 
 @pytest.mark.ci
 @pytest.mark.parametrize("how", ["no other rank waits for it", "its result is fetched"])
-def test_stopped_rank_is_removed_even_if_no_verb_waits_for_it(client, how):
+def test_stopped_rank_is_removed_even_if_no_verb_waits_for_it(client, how, monkeypatch, caplog):
+    monkeypatch.setattr(client_lease, "QUIET_WAIT_S", 0.2)
     worker = processes(client)[1][0]
     with mg.connect(client, verb_timeout_s=DEADLINE_S, open_timeout_s=60) as cluster:
         cluster.run(programs.nothing)
         program = programs.stop_self if how.startswith("no") else programs.stop_behind
         with pytest.raises(GangLost, match=worker):
             cluster.run(program, 1)
+        assert f"waits for rank 1 on {worker} to answer" in waits(caplog)
         wait_until(lambda: len(client.scheduler_info()["workers"]) == 2, timeout_s=60)
         assert [r[2] for r in cluster.run(programs.total)] == [3, 3]
 
@@ -91,8 +94,14 @@ def test_connect_names_a_worker_that_was_stopped_before(client):
 
 
 @pytest.mark.ci
-def test_worker_that_stops_before_its_gang_opens_is_named(client):
+def test_worker_that_stops_before_its_gang_opens_is_named(client, monkeypatch, caplog):
+    monkeypatch.setattr(client_lease, "QUIET_WAIT_S", 0.2)
     (_, (worker, pid)) = processes(client)
     named = pytest.raises(RendezvousTimeout, match=rf"rank 1 on {worker} did not report ready within 2 s")
     with mg.connect(client, verb_timeout_s=60, open_timeout_s=2) as cluster, stopped(pid), named:
         cluster.run(programs.total)
+    assert waits(caplog) == [f"waits for rank 1 on {worker} to report ready"]
+
+
+def waits(caplog):
+    return [record.getMessage() for record in caplog.records if record.name == "mgraph"]
