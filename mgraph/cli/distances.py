@@ -22,8 +22,10 @@ from mgraph.formatting import counted
 MAX_PRINTED = 20
 
 
-def _listed(named: tuple[str, ...], path: str | None) -> list[str]:
-    """Return the vertices that are named, then those in a file, one on each line."""
+def _ends(options: Options, what: str) -> list[str]:
+    """Return the sources or targets that are named, then those in a file, one on each line."""
+    named = options[what]
+    path = options.get(f"{what}s_file")
     if path is None:
         return list(named)
     try:
@@ -38,8 +40,8 @@ def _listed(named: tuple[str, ...], path: str | None) -> list[str]:
 
 def _find(g: Graph, options: Options, show: Show) -> DistanceMatrix:
     show(f"distances of {g!r}")
-    sources: list[Any] = [vertex_of(g.info.labels, text) for text in options["sources"]]
-    targets: list[Any] = [vertex_of(g.info.labels, text) for text in options["targets"]]
+    sources: list[Any] = [vertex_of(g.info.labels, text) for text in _ends(options, "source")]
+    targets: list[Any] = [vertex_of(g.info.labels, text) for text in _ends(options, "target")]
     weighted = False if options["hops"] else None
     return distance_matrix(g, sources, targets or None, cutoff=_cutoff_of(options), weighted=weighted)
 
@@ -75,11 +77,14 @@ def _known(distance: float) -> float | None:
 
 
 def _check_edges(edges: Input, options: Options) -> None:
-    for name in ("sources", "targets"):
-        check_ends(edges, tuple(options[name]), None, weighted=False)
+    sources = _ends(options, "source")
+    if not sources:
+        raise UsageError("there is no source: give --source or --sources")
+    for named in (sources, _ends(options, "target")):
+        check_ends(edges, tuple(named), None, weighted=False)
 
 
-COMMAND = CommandSpec(_find, _describe, reads_weights=True, check_edges=_check_edges)
+DISTANCES_COMMAND = CommandSpec(_find, _describe, reads_weights=True, check_edges=_check_edges)
 
 
 @click.command()
@@ -90,19 +95,10 @@ COMMAND = CommandSpec(_find, _describe, reads_weights=True, check_edges=_check_e
 @click.option("--cutoff", type=Cutoff(min=0), help="Targets farther than this count as not reached.")
 @click.option("--hops", is_flag=True, help="Count the edges of paths, whatever their weights are.")
 @algorithm_options("all pairs", search_input_options)
-def distances(
-    source: tuple[str, ...],
-    target: tuple[str, ...],
-    sources_file: str | None,
-    targets_file: str | None,
-    **options: Any,
-) -> None:
+def distances(**options: Any) -> None:
     """Find the distances from each of many sources to each of many targets in INPUT: a file, or a spec.
 
     Distances are by weights if INPUT has them. Without a target they are to all vertices. --output writes a row for
     each pair; without it the first pairs are printed.
     """
-    options |= {"sources": _listed(source, sources_file), "targets": _listed(target, targets_file)}
-    if not options["sources"]:
-        raise UsageError("there is no source: give --source or --sources")
-    run_command(dataclasses.replace(COMMAND, reads_weights=not options["hops"]), options)
+    run_command(dataclasses.replace(DISTANCES_COMMAND, reads_weights=not options["hops"]), options)

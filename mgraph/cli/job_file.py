@@ -15,9 +15,11 @@ from typing import Any
 import click
 
 from mgraph.cli.algorithm_command import CommandSpec, Options, order_option
+from mgraph.cli.bipartite import BIPARTITE_COMMAND, bipartite
 from mgraph.cli.bridges import BRIDGES_COMMAND, bridges
 from mgraph.cli.components import COMPONENTS_COMMAND, components
 from mgraph.cli.core_numbers import CORE_NUMBERS_COMMAND, core_numbers
+from mgraph.cli.distances import DISTANCES_COMMAND, distances
 from mgraph.cli.hits import HITS_COMMAND, hits
 from mgraph.cli.msf import MSF_COMMAND, msf
 from mgraph.cli.options import BUILD_OPTIONS, cluster_options, input_options, layout_option
@@ -31,9 +33,11 @@ from mgraph.errors import InputError, UsageError
 COMMANDS: dict[str, tuple[click.Command, CommandSpec]] = {
     "bfs": (bfs, BFS_COMMAND),
     "sssp": (sssp, SSSP_COMMAND),
+    "distances": (distances, DISTANCES_COMMAND),
     "components": (components, COMPONENTS_COMMAND),
     "strong-components": (strong_components, STRONG_COMPONENTS_COMMAND),
     "core-numbers": (core_numbers, CORE_NUMBERS_COMMAND),
+    "bipartite": (bipartite, BIPARTITE_COMMAND),
     "bridges": (bridges, BRIDGES_COMMAND),
     "msf": (msf, MSF_COMMAND),
     "steiner-tree": (steiner_tree, STEINER_TREE_COMMAND),
@@ -47,8 +51,10 @@ TABLES = {
     "limits": ("memory", "open_timeout_s", "verb_timeout_s", "on_loss"),
 }
 TOP = ("manifest", *TABLES, "run")
-# Options of commands that a run does not have: those of the tables, and how the command prints.
+# Options of commands that a run does not have: those of the tables, how the command prints, and files that may change
+# while the keys of a run that is done stay the same.
 NOT_OF_RUNS = {name for names in TABLES.values() for name in names} | {"overwrite", "trace", "as_json"}
+NOT_OF_RUNS |= {"sources_file", "targets_file"}
 
 Place = tuple[str | int, ...]
 

@@ -74,7 +74,7 @@ def test_tables_become_options_of_commands(read):
         ('"random"', "[1]", "job.toml:15: run[1].source: [5, [1]] is no text or number, nor a list of them"),
         ("memory = ", 'on-loss = "retry" #', "job.toml:10: limits.on-loss: 'retry' is not one of 'error', 'rebuild'"),
         ("memory = ", "memory = [1] #", "job.toml:10: limits.memory: [1] is no text or number"),
-        ('"msf"', '"mst"', "job.toml:21: run[2].algorithm: it must be one of bfs, sssp, components, strong-comp"),
+        ('"msf"', '"mst"', "job.toml:21: run[2].algorithm: it must be one of bfs, sssp, distances, components,"),
         ('algorithm = "msf"', "", "job.toml:20: run[2].algorithm: it must be one of"),
         ("source = ", "path-to = 1 #", "job.toml is not TOML: "),
         ("maximum", "overwrite", "job.toml:22: run[2].overwrite: there is no such key"),

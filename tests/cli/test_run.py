@@ -13,6 +13,7 @@ from dask_processes import wait_until
 from losing_cluster import LosingCluster
 
 from mgraph.cli import algorithm_command
+from mgraph.cli.job_file import COMMANDS
 
 JOB = """
 [graph]
@@ -66,6 +67,21 @@ def test_job_writes_outputs_and_a_manifest_and_is_done(folder):
     assert json.loads(run("run", "job.toml", "--json").stdout) == manifest
     run("run", "job.toml", "--overwrite")
     assert (folder / "paths.csv").stat().st_ino != before.st_ino
+
+
+def test_every_algorithm_runs_is_validated_and_is_done(folder):
+    more = {name: 'source = ["a", "c"]\n' for name in ("bfs", "sssp", "distances")}
+    more |= {"steiner-tree": 'terminal = ["a", "c"]\n', "hits": 'tolerance = "none"\n'}
+    for directed, chosen in ((False, COMMANDS.keys() - {"strong-components"}), (True, {"strong-components"})):
+        text = f'[graph]\ninput = "edges.csv"\ndirected = {str(directed).lower()}\n[cluster]\nbackend = "cpu"\n'
+        for name in sorted(chosen):
+            text += f'[[run]]\nalgorithm = "{name}"\nvalidate = true\noutput = "{name}.csv"\n'
+            text += more.get(name, "")
+        job = f"job-{directed}.toml"
+        (folder / job).write_text(text)
+        assert run("run", job).stdout.splitlines()[-1].startswith(f"job-{directed}.manifest.json: {len(chosen)} run")
+        assert {f"{name}.csv" for name in chosen} < {*names()}
+        assert "is done" in run("run", job).stdout
 
 
 def test_only_what_is_missing_runs_again(folder):
