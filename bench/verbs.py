@@ -1,6 +1,6 @@
 """Measure verbs between ranks in different processes, through shared memory and sockets, and a ping-pong.
 
-    python bench/verbs.py
+    python bench/verbs.py --record
 
 It prints a table of medians of one run on this machine, in microseconds, or with `--json` one line. Compare the verbs
 with the ping-pong over a blocking socket: the cost of a message differs between machines by more than ten times. Of a
@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import json
 import multiprocessing
+import os
 import secrets
 import socket
 import statistics
@@ -22,6 +23,7 @@ from unittest import mock
 
 import click
 import numpy as np
+import record
 
 from mgraph.comm import handshake
 from mgraph.comm.endpoint import SocketEndpoint
@@ -37,7 +39,8 @@ SIZES = {"8 bytes": 8, "1 MiB": 1 << 20, "64 MiB": 64 << 20}
     "--large-turns", type=click.IntRange(min=3), default=9, show_default=True, help="Number of messages of 64 MiB."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON line.")
-def main(turns: int, large_turns: int, as_json: bool) -> None:
+@click.option("--record", "is_recorded", is_flag=True, help="Append to bench/results.")
+def main(turns: int, large_turns: int, as_json: bool, is_recorded: bool) -> None:
     turns_of = dict(zip(SIZES, (turns, max(3, turns // 10), large_turns), strict=True))
     found: dict[str, dict[str, float]] = {}
     for name, nbytes in SIZES.items():
@@ -46,13 +49,16 @@ def main(turns: int, large_turns: int, as_json: bool) -> None:
         for way in ("shared memory", "sockets"):
             for verb, seconds in run(ranks, turns_of if ranks == 2 else {"8 bytes": turns // 4}, way).items():
                 found.setdefault(f"{verb}, {ranks} ranks", {})[way] = seconds
+    in_us = {name: {way: _us(s) for way, s in of.items()} for name, of in found.items()}
+    if is_recorded:
+        record.append("cpu", None, {"bench": "verbs", "us": in_us, "load": round(os.getloadavg()[0], 1)})
     if as_json:
-        print(json.dumps({name: {way: _us(s) for way, s in of.items()} for name, of in found.items()}))
+        print(json.dumps(in_us))
         return
     ways = ("blocking socket", "shared memory", "sockets")
     print(f"{'us':26}" + "".join(f"{way:>18}" for way in ways))
-    for name, of in found.items():
-        print(f"{name:26}" + "".join(f"{_us(of[way]) if way in of else '':>18}" for way in ways))
+    for name, of in in_us.items():
+        print(f"{name:26}" + "".join(f"{of.get(way, ''):>18}" for way in ways))
 
 
 def _us(seconds: float) -> float:

@@ -37,6 +37,8 @@ CALLS = {
     "bfs_together": lambda g: mg.bfs_together(g, [0, 1]),
     "components": mg.connected_components,
     "forest": mg.minimum_spanning_forest,
+    "bridges": mg.bridges,
+    "core": mg.k_core,
     "column": lambda g: mg.bfs(g, 0).distances.to_numpy(),
 }
 
