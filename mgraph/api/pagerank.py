@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from mgraph.algorithms.pagerank.fixed_point import ONE, ScoreSpec
+from mgraph.api.checkpoints import checkpoint_folder
 from mgraph.api.columns import Column
 from mgraph.api.graph import Graph, Stored, as_vertices, require_graph
 from mgraph.api.results import Costs, Result, costs_of_ranks
@@ -69,6 +71,7 @@ def pagerank(
     max_iterations: int = 100,
     personalization: Mapping[Any, float] | Sequence[float] | np.ndarray | None = None,
     weighted: bool | None = None,
+    checkpoint: str | os.PathLike | None = None,
 ) -> PageRank:
     """Find the PageRank of every vertex: where a walk along random arcs is, that often begins anew.
 
@@ -89,6 +92,9 @@ def pagerank(
     weighted
         Whether arcs carry score in proportion to their weights, or all alike; by default by weights if the graph has
         them.
+    checkpoint
+        A folder that all ranks share, in which the call keeps its state from time to time, and from which an equal call
+        goes on, on any number of ranks. It is deleted at the end. Docs: checkpoints.md.
 
     Returns
     -------
@@ -117,8 +123,11 @@ def pagerank(
     (2, [0.445, 0.038, 0.48, 0.038])
     """
     spec = score_spec(g, damping, tolerance, max_iterations, personalization, weighted)
+    folder = checkpoint_folder("pagerank", checkpoint)
+    if folder is not None:
+        g._require_rows("pagerank with a checkpoint")
     stored = Stored(g)
-    found = PageRank(stored, spec, g._run(compute_pagerank, [stored], stored.key, spec))
+    found = PageRank(stored, spec, g._run(compute_pagerank, [stored], stored.key, spec, folder))
     allowed = spec.largest_change
     if allowed is not None and found._change >= allowed:
         found.close()

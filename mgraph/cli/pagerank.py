@@ -6,11 +6,13 @@ from typing import Any
 
 import click
 
+from mgraph.api.checkpoints import checkpoint_folder
 from mgraph.api.graph import Graph
 from mgraph.api.pagerank import PageRank, as_damping
 from mgraph.api.pagerank import pagerank as find_scores
 from mgraph.cli.algorithm_command import CommandSpec, Input, Options, Show, algorithm_options, run_command
-from mgraph.cli.options import Tolerance, WholeNumber, layout_option
+from mgraph.cli.components import refuse_checkpoint_without_rows
+from mgraph.cli.options import Tolerance, WholeNumber, checkpoint_option, layout_option
 from mgraph.cli.traverse import vertex_of
 from mgraph.errors import UsageError
 
@@ -24,6 +26,7 @@ def _find(g: Graph, options: Options, show: Show) -> PageRank:
         tolerance=options["tolerance"],
         max_iterations=options["max_iterations"],
         personalization=named or None,
+        checkpoint=options["checkpoint"],
     )
 
 
@@ -36,6 +39,8 @@ def _describe(found: PageRank, options: Options) -> tuple[list[str], dict[str, A
 
 def _check_edges(edges: Input, options: Options) -> None:
     as_damping(options["damping"])
+    refuse_checkpoint_without_rows(options)
+    checkpoint_folder("pagerank", options["checkpoint"])
     if options["check"] and options["layout"] in ("compact", "host"):
         raise UsageError("--validate needs rows: use --layout rows")
 
@@ -59,6 +64,7 @@ PAGERANK_COMMAND = CommandSpec(_find, _describe, reads_weights=True, check_edges
     multiple=True,
     help="Begin anew at this vertex, not at any one. May be repeated.",
 )
+@checkpoint_option
 @layout_option
 @algorithm_options("the scores")
 def pagerank(**options: Any) -> None:

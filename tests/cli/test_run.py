@@ -70,7 +70,7 @@ def test_job_writes_outputs_and_a_manifest_and_is_done(folder):
 
 
 def test_every_algorithm_runs_is_validated_and_is_done(folder):
-    more = {name: 'source = ["a", "c"]\n' for name in ("bfs", "sssp", "distances")}
+    more = dict.fromkeys(("bfs", "sssp", "distances"), 'source = ["a", "c"]\n')
     more |= {"steiner-tree": 'terminal = ["a", "c"]\n', "hits": 'tolerance = "none"\n'}
     for directed, chosen in ((False, COMMANDS.keys() - {"strong-components"}), (True, {"strong-components"})):
         text = f'[graph]\ninput = "edges.csv"\ndirected = {str(directed).lower()}\n[cluster]\nbackend = "cpu"\n'

@@ -77,6 +77,8 @@ SEARCHES = {
     "bfs of several": lambda g, **how: mg.bfs(g, [3, 77], depth_limit=30, **how),
     "sssp.near_far": lambda g, **how: mg.sssp(g, 3, method="near_far", **how),
     "sssp.sweep": lambda g, **how: mg.sssp(g, 3, method="sweep", **how),
+    "pagerank": lambda g, **how: mg.pagerank(g, tolerance=None, max_iterations=20, **how),
+    "pagerank of some": lambda g, **how: mg.pagerank(g, max_iterations=99, personalization={3: 1, 77: 2}, **how),
     "sssp with a cutoff": lambda g, **how: mg.sssp(g, [3, 77], cutoff=900, **how),
 }
 
@@ -317,6 +319,15 @@ def test_checkpoint_of_another_search_is_refused_and_stays(stopped, make, search
     with make(2) as g, pytest.raises(UsageError, match=f"of another call, which differs in its {differs}: give"):
         search(g, checkpoint=stopped)
     assert sorted(os.listdir(stopped)) == names
+
+
+def test_checkpoint_of_scores_for_other_vertices_is_refused(tmp_path, every_step):
+    every_step["stop"] = 3
+    with roads(2) as g:
+        with pytest.raises(Stopped):
+            mg.pagerank(g, personalization={3: 1}, checkpoint=tmp_path / "kept")
+        with pytest.raises(UsageError, match="differs in its personalization: give"):
+            mg.pagerank(g, personalization={4: 1}, checkpoint=tmp_path / "kept")
 
 
 def test_graph_with_other_weights_alone_is_another_one(tmp_path, every_step):

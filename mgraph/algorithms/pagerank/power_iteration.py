@@ -10,6 +10,8 @@
 Numbers are integers in units of 2^-62. One reduction finds the rest, another the change; what every vertex gives is
 gathered on all ranks. An isolated vertex may have no state: its score is its share of the rest.
 
+A checkpoint has the scores of an iteration, and the rest that it has divided.
+
 Sums of integers do not depend on their order, as those of floats do. An iteration makes an error of less than k + 2
 units at a vertex with k arcs in, and the next one divides what that has taken from all scores as a part of the rest.
 """
@@ -21,6 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mgraph.algorithms.common.checkpoints import KeptState
 from mgraph.algorithms.common.traversal import Trace
 from mgraph.algorithms.pagerank.fixed_point import ONE, ScoreSpec, product
 from mgraph.algorithms.pagerank.kernels import settle_scores
@@ -30,6 +33,9 @@ from mgraph.errors import InputError
 from mgraph.shard.shard import Shard
 from mgraph.shard.user_ids import positions_of
 from mgraph.types import Array
+
+# Iterations, beyond which a checkpoint cannot count them.
+MAX_COUNTED = 1 << 32
 
 
 @dataclass(frozen=True)
@@ -99,14 +105,23 @@ def iterate(shard: Shard, comm: Communicator, trace: Trace, spec: ScoreSpec, pas
             comm.allgather(given[base : base + partition.stride], given)
         return comm.sum(*backend.to_host(counters).tolist())
 
-    settle(scores, None, rest.first)
+    checkpoints = trace.checkpoints
+    last = iterations = 0
+    if (state := checkpoints.found) is None:
+        settle(scores, None, rest.first)
+    else:
+        last, iterations = divmod(int(state.bound), MAX_COUNTED)
+        rest.divide(last)
+        settle(state.values, None, 0)
     change = ONE
-    iterations = 0
     while iterations < spec.max_iterations and (spec.largest_change is None or change >= spec.largest_change):
+        if iterations and checkpoints.are_due(comm):
+            checkpoints.keep(KeptState(scores, last * MAX_COUNTED + iterations))
         received, arrived = passing.gather(given)
         # Totals of weights are rounded: without damping, more than all may arrive.
         (arrived,) = comm.sum(arrived)
-        share, change_of_isolated = rest.divide(max(ONE - arrived, 0))
+        last = max(ONE - arrived, 0)
+        share, change_of_isolated = rest.divide(last)
         change = sum(settle(received, rest.of_owned, share)) + change_of_isolated
         iterations += 1
         trace.superstep(method=passing.method, frontier=partition.num_positions, arcs=passing.arcs)

@@ -53,4 +53,5 @@ VARIANT = Variant(
     needs=(IN_ROWS,),
     bytes=iteration_bytes,
     loop=score_by_pull,
+    keeps_checkpoints=True,
 )
