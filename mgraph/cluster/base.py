@@ -24,6 +24,9 @@ from mgraph.io.checks import as_integer
 # How long a failed job waits for the errors of the other ranks, to find the one that caused the failure.
 ERROR_WAIT_S = 2.0
 
+# Keys that a rank remembers to drop: of calls that were given up before they began.
+MAX_FORGOTTEN = 1024
+
 # What a call may do if it loses a rank, and with it its graph.
 ON_LOSS = ("error", "rebuild")
 
@@ -35,7 +38,8 @@ class Objects(dict[str, Any]):
         super().__init__()
         # The keys that the running call has added: each call begins with a list of its own.
         self.added: list[str] = []
-        self._forgotten: list[str] = []
+        # Keys that were forgotten while they were not here: a message about a key may overtake the call that adds it.
+        self._forgotten: dict[str, None] = {}
 
     def __setitem__(self, key: str, value: Any) -> None:
         self.added.append(key)
@@ -48,22 +52,30 @@ class Objects(dict[str, Any]):
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Keep the objects that a call adds only if it succeeds, without those forgotten meanwhile."""
+        """Keep the objects that a call adds only if it succeeds, without those forgotten before or meanwhile."""
         self.added = []
         added = self.added
-        self._forgotten = []
         try:
             yield
             # A key that is forgotten after this line is stored already, and `forget` drops it at once.
-            self.undo(self._forgotten)
+            self.undo([key for key in added if key in self._forgotten])
         except BaseException:
             self.undo(added)
             raise
 
     def forget(self, key: str) -> Any:
-        """Drop a key, and return its object; if the running call adds it later, drop it when that call ends."""
-        self._forgotten.append(key)
-        return self.pop(key, None)
+        """Drop a key, and return its object; if a call adds it later, drop it when that call ends.
+
+        No key is used again.
+        """
+        if len(self._forgotten) >= MAX_FORGOTTEN:
+            self._forgotten = {}
+        # Race: noted before it is dropped, for a call that adds it between the two.
+        self._forgotten[key] = None
+        found = self.pop(key, None)
+        if found is not None:
+            self._forgotten.pop(key, None)
+        return found
 
     def __missing__(self, key: str) -> Any:
         raise _missing(key)

@@ -21,7 +21,7 @@ from tiers import by_tier
 import mgraph as mg
 from mgraph.backends.cpu import CpuBackend
 from mgraph.backends.totals import total
-from mgraph.cluster.base import ERROR_WAIT_S, Objects
+from mgraph.cluster.base import ERROR_WAIT_S, MAX_FORGOTTEN, Objects
 from mgraph.cluster.dask import DaskCluster
 from mgraph.cluster.in_process import InProcessCluster
 from mgraph.errors import GraphClosed
@@ -241,6 +241,19 @@ def test_key_forgotten_before_its_call_adds_it_is_dropped_when_the_call_ends():
         objects.forget("late")
         objects["late"] = 3
     assert objects == {"kept": 1, "answer": 2}
+
+
+def test_key_forgotten_before_its_call_begins_is_dropped_when_the_call_ends():
+    """The message of a client that gave up may overtake the call, which is sent to the worker itself."""
+    objects = Objects()
+    objects.forget("late")
+    with objects.transaction():
+        objects["late"] = 1
+        objects["answer"] = 2
+    assert objects == {"answer": 2}
+    for i in range(2 * MAX_FORGOTTEN):
+        objects.forget(f"{i}")
+    assert len(objects._forgotten) <= MAX_FORGOTTEN
 
 
 def test_keys_of_a_failed_call_are_dropped():
