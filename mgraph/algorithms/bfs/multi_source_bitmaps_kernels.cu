@@ -1,0 +1,270 @@
+#include "multi_source_bitmaps_kernels.py"
+#include "prelude.cuh"
+
+// Two words, which a lane loads: a pair of lanes has a vertex's, the one of even index the first
+// two.
+typedef Quad<i64> Half;
+constexpr vertex_t NONE = (vertex_t)-1;
+constexpr u32 ALL_LANES = 0xFFFFFFFFu;
+static_assert(WORDS == 4 && TILE >= 4 && TILE <= 32, "a pair of lanes has a vertex's words");
+
+__device__ inline int first_word() { return 2 * (lane_index() & 1); }
+__device__ inline bool has_any(const Half& words) { return words.of[0] | words.of[1]; }
+__device__ inline Half both(const Half& a, const Half& b) {
+  return {{a.of[0] & b.of[0], a.of[1] & b.of[1]}};
+}
+__device__ inline Half without(const Half& a, const Half& b) {
+  return {{a.of[0] & ~b.of[0], a.of[1] & ~b.of[1]}};
+}
+__device__ inline void add(Half& to, const Half& more) {
+  for (int w = 0; w < 2; w++) to.of[w] |= more.of[w];
+}
+
+// The bytes of one of the bitmaps in `marks`.
+__device__ inline i64 marks_bytes(i64 num_owned) { return (num_owned + 63) / 64 * 8; }
+__device__ inline bool is_marked(const u8* marks, vertex_t v) {
+  return load_readonly(&marks[v >> 3]) >> (v & 7) & 1;
+}
+
+__device__ inline Half alive_of(const i64* state) {
+  const i64* alive = &state[ALIVE + first_word()];
+  return {{load_relaxed(&alive[0]), load_relaxed(&alive[1])}};
+}
+
+// Gather the words of COUNT neighbors, `stride` apart, by each pair of lanes: all loads are under
+// way at once.
+template <int COUNT> __device__ inline void gather(Half& found, i64 first, i64 stride, i64 end,
+                                                   const vertex_t* targets, const i64* front,
+                                                   const u8* tested) {
+  vertex_t from[COUNT];
+  for (int i = 0; i < COUNT; i++) {
+    i64 arc = first + i * stride;
+    from[i] = arc < end ? load_readonly(&targets[arc]) : NONE;
+  }
+  if (tested)
+    for (int i = 0; i < COUNT; i++)
+      if (from[i] != NONE && !is_marked(tested, from[i])) from[i] = NONE;
+  for (int i = 0; i < COUNT; i++)
+    if (from[i] != NONE) add(found, load_quad(&front[(i64)from[i] * WORDS + first_word()]));
+}
+
+// Merge the words of `lanes` neighboring lanes.
+__device__ inline void merge(Half& found, int lanes) {
+  for (int w = 0; w < 2; w++)
+    for (int d = 2; d < lanes; d <<= 1) found.of[w] |= __shfl_xor_sync(ALL_LANES, found.of[w], d);
+}
+
+__device__ inline void record(i64* planes, i64 level, i64 num_owned, i64 at, i64 fresh) {
+  // A plane that this level begins is 0.
+  bool begins_plane = !(level & (level - 1));
+  for (i64 k = 0; level >> k; k++) {
+    i64* word = &planes[k * num_owned * WORDS + at];
+    if ((level >> k) & 1) *word = begins_plane ? fresh : *word | fresh;
+  }
+}
+
+__device__ inline void add_reached(i64* state, i64 w, i64 bits) {
+  if (bits & ~load_relaxed(&state[REACHED + w])) atomic_or(&state[REACHED + w], bits);
+}
+
+struct Counts {
+  i64 front = 0, front_arcs = 0, num_long = 0, open_arcs = 0;
+  __device__ inline void add(bool is_front, bool is_open, i64 length) {
+    front += is_front;
+    front_arcs += is_front ? length : 0;
+    num_long += is_open && length >= BLOCK_ROW;
+    open_arcs += is_open ? length : 0;
+  }
+  // By a whole converged warp.
+  __device__ inline void deliver(i64* state) const {
+    warp_add(&state[NUM_FRONT], front);
+    warp_add(&state[FRONT_ARCS], front_arcs);
+    warp_add(&state[NUM_LONG], num_long);
+    warp_add(&state[OPEN_ARCS], open_arcs);
+  }
+};
+
+// A warp has a byte of the bitmaps, and a tile of its lanes a vertex at a time.
+extern "C" __global__ void pull_bitmaps(i64 lo, i64 hi, const i64* indptr, const vertex_t* targets,
+                                        const i64* front, const u8* marks, i64 level, i64 num_owned,
+                                        i64* seen, i64* next_front, u8* next_marks, i64* planes,
+                                        i64* state) {
+  constexpr int TILES = 32 / TILE;
+  constexpr u32 OF_TILE = (u32)((1ull << TILE) - 1);
+  constexpr i64 ARCS = TILE / 2;
+  int lane = lane_index() % TILE, tile = lane_index() / TILE;
+  i64 opened = marks_bytes(num_owned);
+  const u8* tested = load_relaxed(&state[TESTS_FRONT]) ? marks : nullptr;
+  Half alive = alive_of(state), reached = {};
+  Counts counts;
+  for (i64 k = lo + warp_index(); k < hi; k += warp_count()) {
+    u32 was_open = load_readonly(&marks[opened + k]), still = was_open, fresh_bits = 0;
+    for (int part = 0; part < 8 && was_open >> part; part += TILES) {
+      i64 v = 8 * k + part + tile, arc = 0, end = 0;
+      bool is_mine = was_open >> (part + tile) & 1;
+      if (is_mine) {
+        arc = indptr[v];
+        end = indptr[v + 1];
+        is_mine = end - arc < BLOCK_ROW;
+      }
+      i64 length = end - arc, words = v * WORDS + first_word();
+      Half before = {}, wanted = {}, found = {};
+      if (is_mine) {
+        before = *(const Half*)&seen[words];
+        wanted = without(alive, before);
+      }
+      u32 missing = __ballot_sync(ALL_LANES, has_any(wanted)) >> (tile * TILE) & OF_TILE;
+      for (int rounds = 1; __any_sync(ALL_LANES, missing && arc < end);
+           rounds = rounds < MAX_ROUNDS ? 2 * rounds : rounds) {
+        if (missing)
+          for (int round = 0; round < rounds && arc < end; round++, arc += STEPS * ARCS)
+            gather<STEPS>(found, arc + lane / 2, ARCS, end, targets, front, tested);
+        merge(found, TILE);
+        missing =
+            __ballot_sync(ALL_LANES, has_any(without(wanted, found))) >> (tile * TILE) & OF_TILE;
+      }
+      Half fresh = both(wanted, found);
+      add(reached, fresh);
+      u32 got = __ballot_sync(ALL_LANES, has_any(fresh)) >> (tile * TILE) & OF_TILE;
+      if (is_mine && lane < 2) {
+        *(Half*)&next_front[words] = fresh;
+        if (has_any(fresh)) {
+          add(before, fresh);
+          *(Half*)&seen[words] = before;
+          for (int w = 0; w < 2; w++)
+            if (fresh.of[w]) record(planes, level, num_owned, words + w, fresh.of[w]);
+        }
+      }
+      if (is_mine && lane == 0) counts.add(got, missing, length);
+      u32 in_front = __ballot_sync(ALL_LANES, lane == 0 && got),
+          closed = __ballot_sync(ALL_LANES, lane == 0 && is_mine && !missing);
+      for (int t = 0; t < TILES; t++) {
+        fresh_bits |= (in_front >> (t * TILE) & 1) << (part + t);
+        still &= ~((closed >> (t * TILE) & 1) << (part + t));
+      }
+    }
+    if (lane_index() == 0) {
+      next_marks[k] = (u8)fresh_bits;
+      next_marks[opened + k] = (u8)still;
+    }
+  }
+  merge(reached, 32);
+  for (int w = 0; w < 2; w++)
+    if (lane_index() < 2) add_reached(state, first_word() + w, reached.of[w]);
+  counts.deliver(state);
+}
+
+extern "C" __global__ void pull_bitmaps_long(i64 lo, i64 hi, const vertex_t* rows,
+                                             const i64* indptr, const vertex_t* targets,
+                                             const i64* front, const u8* marks, i64 level,
+                                             i64 num_owned, i64* seen, i64* next_front,
+                                             u8* next_marks, i64* planes, i64* state) {
+  __shared__ i64 of_block[WORDS];
+  i64 arcs = blockDim.x / 2, opened = marks_bytes(num_owned);
+  const u8* tested = load_relaxed(&state[TESTS_FRONT]) ? marks : nullptr;
+  Half alive = alive_of(state);
+  for (i64 k = lo + blockIdx.x; k < hi; k += gridDim.x) {
+    i64 v = rows[k], begin = indptr[v], end = indptr[v + 1];
+    if (!is_marked(marks + opened, (vertex_t)v)) continue;
+    Half wanted = without(alive, *(const Half*)&seen[v * WORDS + first_word()]);
+    if (threadIdx.x < WORDS) of_block[threadIdx.x] = 0;
+    bool is_missing = __syncthreads_or(has_any(wanted));
+    for (i64 first = begin; is_missing && first < end; first += BLOCK_STEPS * arcs) {
+      Half found = {};
+      gather<BLOCK_STEPS>(found, first + threadIdx.x / 2, arcs, end, targets, front, tested);
+      merge(found, 32);
+      for (int w = 0; w < 2; w++)
+        if (lane_index() < 2 && found.of[w]) atomic_or(&of_block[first_word() + w], found.of[w]);
+      __syncthreads();
+      is_missing =
+          __syncthreads_or(has_any(without(wanted, *(const Half*)&of_block[first_word()])));
+    }
+    if (threadIdx.x < 32) {
+      i64 w = threadIdx.x, at = v * WORDS + w, wants = 0, fresh = 0;
+      if (w < WORDS) {
+        wants = load_relaxed(&state[ALIVE + w]) & ~seen[at];
+        fresh = wants & of_block[w];
+        next_front[at] = fresh;
+        if (fresh) {
+          seen[at] |= fresh;
+          record(planes, level, num_owned, at, fresh);
+          add_reached(state, w, fresh);
+        }
+      }
+      u32 got = __ballot_sync(ALL_LANES, fresh != 0),
+          missing = __ballot_sync(ALL_LANES, (wants & ~fresh) != 0);
+      if (w == 0) {
+        if (got) {
+          set_bit((u32*)next_marks, v);
+          atomic_add(&state[NUM_FRONT], (i64)1);
+          atomic_add(&state[FRONT_ARCS], end - begin);
+        }
+        if (missing) {
+          atomic_add(&state[NUM_LONG], (i64)1);
+          atomic_add(&state[OPEN_ARCS], end - begin);
+        } else {
+          clear_bit((u32*)(next_marks + opened), v);
+        }
+      }
+    }
+    __syncthreads();
+  }
+}
+
+// A bit for each group of four lanes that has one in a mask.
+__device__ inline u32 quads_of(u32 mask) {
+  mask |= mask >> 1;
+  mask |= mask >> 2;
+  mask &= 0x11111111u;
+  mask = (mask | mask >> 3) & 0x03030303u;
+  mask = (mask | mask >> 6) & 0x000F000Fu;
+  return (mask | mask >> 12) & 0xFFu;
+}
+
+// A warp has a word of the bitmaps, and 32 words of vertices at a time, each of them a lane's.
+extern "C" __global__ void settle_bitmaps(i64 lo, i64 hi, const i64* indptr, i64 level,
+                                          i64 num_owned, i64* seen, i64* next_front, u8* next_marks,
+                                          i64* planes, i64* state) {
+  i64 w = lane_index() % WORDS, reached = 0, alive = load_relaxed(&state[ALIVE + w]);
+  Counts counts;
+  for (i64 k = lo + warp_index(); k < hi; k += warp_count()) {
+    u32 fronts = 0, open = 0;
+    for (int part = 0; part < WORDS; part++) {
+      i64 at = 32 * (k * WORDS + part) + lane_index(), before = 0, fresh = 0;
+      bool is_word = at < num_owned * WORDS;
+      if (is_word) {
+        i64 incoming = next_front[at];
+        before = seen[at];
+        fresh = incoming & ~before;
+        if (fresh != incoming) next_front[at] = fresh;
+        if (fresh) {
+          seen[at] = before | fresh;
+          record(planes, level, num_owned, at, fresh);
+        }
+      }
+      reached |= fresh;
+      bool is_open = is_word && (alive & ~(before | fresh));
+      fronts |= quads_of(__ballot_sync(ALL_LANES, fresh != 0)) << (8 * part);
+      open |= quads_of(__ballot_sync(ALL_LANES, is_open)) << (8 * part);
+    }
+    i64 v = 32 * k + lane_index();
+    if (v < num_owned)
+      counts.add(fronts >> lane_index() & 1, open >> lane_index() & 1, indptr[v + 1] - indptr[v]);
+    if (lane_index() == 0) {
+      ((u32*)next_marks)[k] = fronts;
+      ((u32*)(next_marks + marks_bytes(num_owned)))[k] = open;
+    }
+  }
+  for (int d = WORDS; d < 32; d <<= 1) reached |= __shfl_xor_sync(ALL_LANES, reached, d);
+  if (lane_index() < WORDS) add_reached(state, w, reached);
+  counts.deliver(state);
+}
+
+extern "C" __global__ void list_front(i64 lo, i64 hi, const i64* indptr, const u8* marks,
+                                      vertex_t* frontier, i64* counters) {
+  for (i64 v = lo + thread_index(); v < hi; v += thread_count())
+    if (is_marked(marks, (vertex_t)v)) {
+      frontier[reserve(&counters[0])] = (vertex_t)v;
+      atomic_add(&counters[1], indptr[v + 1] - indptr[v]);
+    }
+}

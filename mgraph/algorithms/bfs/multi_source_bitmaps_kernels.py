@@ -1,0 +1,159 @@
+"""Multi-source breadth-first search with WORDS words a vertex, whose pulls settle what they find.
+
+The words are those of multi_source_wide_kernels.py. `marks` are two bitmaps, of whole 64-bit words each: of the
+vertices in the front, and of the open ones, which some root may still reach. The words in `front` of a vertex that is
+not in the front are 0, or of an earlier front: bits that its neighbors have got since. `state` has the parts of STATE.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mgraph.algorithms.bfs.multi_source_wide_kernels import WORDS
+from mgraph.backends.kernel import inline, kernel
+from mgraph.backends.numba_atomics import atomic_add, atomic_and, atomic_or
+from mgraph.backends.shared_names import Constants, Offsets
+
+# Rows of at least this many arcs are gathered by a block of threads.
+BLOCK_ROW = 1024
+# Threads that gather a short row: two load the words of a neighbor. Neighbors that each pair of them loads at once, and
+# the pairs of a block. A row is tested for its end after 1, 2, 4 .. MAX_ROUNDS times that.
+SIZES = Constants(words=WORDS, block_row=BLOCK_ROW, tile=8, steps=2, block_steps=4, max_rounds=4)
+# Roots with a front, whether only neighbors in the front are gathered, roots that have a front at the next level, and
+# counts: vertices of the next front, arcs into it, open vertices of long rows, arcs into open vertices.
+STATE = Offsets(alive=WORDS, tests_front=1, reached=WORDS, num_front=1, front_arcs=1, num_long=1, open_arcs=1)
+
+_ALIVE = STATE["alive"]
+_TESTS_FRONT = STATE["tests_front"]
+_REACHED = STATE["reached"]
+_NUM_FRONT = STATE["num_front"]
+_FRONT_ARCS = STATE["front_arcs"]
+_NUM_LONG = STATE["num_long"]
+_OPEN_ARCS = STATE["open_arcs"]
+
+
+@inline
+def marks_bytes(num_owned):
+    """Return the bytes of one of the bitmaps in `marks`."""
+    return (num_owned + 63) // 64 * 8
+
+
+@kernel(lanes=32, vertex_t="targets")
+def pull_bitmaps(lo, hi, indptr, targets, front, marks, level, num_owned, seen, next_front, next_marks, planes, state):
+    """Gather neighbors' words at the open vertices 8 * lo .. 8 * hi of short rows, and settle what is new.
+
+    A gather ends when all roots that are alive have reached the vertex. The bytes of both bitmaps are written.
+    """
+    opened = marks_bytes(num_owned)
+    for k in range(lo, hi):
+        was_open = np.int64(marks[opened + k])
+        still = was_open
+        fresh = 0
+        for bit in range(8):
+            v = 8 * k + bit
+            if (was_open >> bit) & 1 and indptr[v + 1] - indptr[v] < BLOCK_ROW:
+                found = _pull(v, indptr, targets, front, marks, level, num_owned, seen, next_front, planes, state)
+                fresh |= (found & 1) << bit
+                if found & 2 == 0:
+                    still &= ~(1 << bit)
+        next_marks[k] = fresh
+        next_marks[opened + k] = still
+
+
+@kernel(lanes=256, vertex_t="targets")
+def pull_bitmaps_long(
+    lo, hi, rows, indptr, targets, front, marks, level, num_owned, seen, next_front, next_marks, planes, state
+):
+    """Do the same for the open ones of the vertices rows[lo..hi], of long rows, after the other kernel."""
+    opened = marks_bytes(num_owned)
+    for k in range(lo, hi):
+        v = np.int64(rows[k])
+        if (marks[opened + (v >> 3)] >> (v & 7)) & 1 != 0:
+            found = _pull(v, indptr, targets, front, marks, level, num_owned, seen, next_front, planes, state)
+            if found & 1:
+                atomic_or(next_marks, v >> 3, 1 << (v & 7))
+            if found & 2 == 0:
+                atomic_and(next_marks, opened + (v >> 3), ~(1 << (v & 7)))
+
+
+@inline
+def _pull(v, indptr, targets, front, marks, level, num_owned, seen, next_front, planes, state):
+    """Return 1 if the vertex has new bits, plus 2 if it stays open."""
+    is_front = 0
+    is_open = 0
+    for w in range(WORDS):
+        at = v * WORDS + w
+        wanted = state[_ALIVE + w] & ~seen[at]
+        found = np.int64(0)
+        for arc in range(indptr[v], indptr[v + 1]):
+            u = np.int64(targets[arc])
+            if state[_TESTS_FRONT] == 0 or (marks[u >> 3] >> (u & 7)) & 1 != 0:
+                found |= front[u * WORDS + w]
+        fresh = wanted & found
+        next_front[at] = fresh
+        if fresh != 0:
+            is_front = 1
+            _settle_word(at, fresh, level, num_owned, seen, planes, state)
+        if wanted & ~found != 0:
+            is_open = 2
+    _count(is_front != 0, is_open != 0, indptr[v + 1] - indptr[v], state)
+    return is_front | is_open
+
+
+@inline
+def _settle_word(at, fresh, level, num_owned, seen, planes, state):
+    """Record new bits: their level L in the planes of its bits, the one that 1 << k begins being 0."""
+    seen[at] |= fresh
+    atomic_or(state, _REACHED + at % WORDS, fresh)
+    k = 0
+    while level >> k != 0:
+        if (level >> k) & 1:
+            planes[k * num_owned * WORDS + at] |= fresh
+        k += 1
+
+
+@inline
+def _count(is_front, is_open, length, state):
+    if is_front:
+        atomic_add(state, _NUM_FRONT, 1)
+        atomic_add(state, _FRONT_ARCS, length)
+    if is_open:
+        atomic_add(state, _OPEN_ARCS, length)
+        if length >= BLOCK_ROW:
+            atomic_add(state, _NUM_LONG, 1)
+
+
+@kernel(lanes=32)
+def settle_bitmaps(lo, hi, indptr, level, num_owned, seen, next_front, next_marks, planes, state):
+    """Settle pushed bits of the vertices 32 * lo .. 32 * hi, and write their bytes of both bitmaps."""
+    opened = marks_bytes(num_owned)
+    for k in range(4 * lo, 4 * hi):
+        fronts = 0
+        still = 0
+        for bit in range(min(8, num_owned - 8 * k)):
+            v = 8 * k + bit
+            is_front = False
+            is_open = False
+            for w in range(WORDS):
+                at = v * WORDS + w
+                fresh = next_front[at] & ~seen[at]
+                next_front[at] = fresh
+                if fresh != 0:
+                    is_front = True
+                    _settle_word(at, fresh, level, num_owned, seen, planes, state)
+                if state[_ALIVE + w] & ~seen[at] != 0:
+                    is_open = True
+            fronts |= np.int64(is_front) << bit
+            still |= np.int64(is_open) << bit
+            _count(is_front, is_open, indptr[v + 1] - indptr[v], state)
+        next_marks[k] = fronts
+        next_marks[opened + k] = still
+
+
+@kernel(vertex_t="frontier")
+def list_front(lo, hi, indptr, marks, frontier, counters):
+    """List the front's vertices among lo..hi, and count them and the arcs that leave them."""
+    for v in range(lo, hi):
+        if (marks[v >> 3] >> (v & 7)) & 1 != 0:
+            frontier[atomic_add(counters, 0, 1)] = v
+            atomic_add(counters, 1, indptr[v + 1] - indptr[v])
