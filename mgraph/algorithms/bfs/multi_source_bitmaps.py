@@ -34,7 +34,7 @@ from mgraph.shard.shard import Shard, cached_on_shard
 from mgraph.types import Array, signed
 
 # An arc that is pushed is an atomic operation, and after a push the words of all vertices are read.
-PUSH_COST = 4
+PUSH_COST = 8
 SETTLE_COST = 4
 # Neighbors are tested if at most one arc in this many leads to the front.
 TEST_SHARE = 2

@@ -5,6 +5,11 @@
 // two.
 typedef Quad<i64> Half;
 constexpr vertex_t NONE = (vertex_t)-1;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+constexpr int AT_ONCE = 4;  // a multiprocessor has no more threads
+#else
+constexpr int AT_ONCE = PULL_BLOCKS;
+#endif
 constexpr u32 ALL_LANES = 0xFFFFFFFFu;
 static_assert(WORDS == 4 && TILE >= 4 && TILE <= 32, "a pair of lanes has a vertex's words");
 
@@ -28,24 +33,35 @@ __device__ inline bool is_marked(const u8* marks, vertex_t v) {
 
 __device__ inline Half alive_of(const i64* state) {
   const i64* alive = &state[ALIVE + first_word()];
-  return {{load_relaxed(&alive[0]), load_relaxed(&alive[1])}};
+  return {{load_readonly(&alive[0]), load_readonly(&alive[1])}};
 }
 
 // Gather the words of COUNT neighbors, `stride` apart, by each pair of lanes: all loads are under
-// way at once.
-template <int COUNT> __device__ inline void gather(Half& found, i64 first, i64 stride, i64 end,
-                                                   const vertex_t* targets, const i64* front,
-                                                   const u8* tested) {
+// way at once. After the end of a row its last neighbor is loaded again. If `tested`, only
+// neighbors that are marked are loaded.
+template <int COUNT, bool TESTS>
+__device__ inline void gather_of(Half& found, u32 first, u32 stride, u32 length,
+                                 const vertex_t* row, const i64* front, const u8* marks) {
   vertex_t from[COUNT];
+  Half words[COUNT];
   for (int i = 0; i < COUNT; i++) {
-    i64 arc = first + i * stride;
-    from[i] = arc < end ? load_readonly(&targets[arc]) : NONE;
+    u32 arc = first + i * stride;
+    from[i] = load_readonly(&row[arc < length ? arc : length - 1]);
   }
-  if (tested)
-    for (int i = 0; i < COUNT; i++)
-      if (from[i] != NONE && !is_marked(tested, from[i])) from[i] = NONE;
-  for (int i = 0; i < COUNT; i++)
-    if (from[i] != NONE) add(found, load_quad(&front[(i64)from[i] * WORDS + first_word()]));
+  for (int i = 0; i < COUNT; i++) {
+    words[i] = {};
+    if (!TESTS || is_marked(marks, from[i]))
+      words[i] = load_quad(&front[(i64)from[i] * WORDS + first_word()]);
+  }
+  for (int i = 0; i < COUNT; i++) add(found, words[i]);
+}
+template <int COUNT> __device__ inline void gather(Half& found, u32 first, u32 stride, u32 length,
+                                                   const vertex_t* row, const i64* front,
+                                                   const u8* marks, bool tests) {
+  if (tests)
+    gather_of<COUNT, true>(found, first, stride, length, row, front, marks);
+  else
+    gather_of<COUNT, false>(found, first, stride, length, row, front, marks);
 }
 
 // Merge the words of `lanes` neighboring lanes.
@@ -67,58 +83,40 @@ __device__ inline void add_reached(i64* state, i64 w, i64 bits) {
   if (bits & ~load_relaxed(&state[REACHED + w])) atomic_or(&state[REACHED + w], bits);
 }
 
-struct Counts {
-  i64 front = 0, front_arcs = 0, num_long = 0, open_arcs = 0;
-  __device__ inline void add(bool is_front, bool is_open, i64 length) {
-    front += is_front;
-    front_arcs += is_front ? length : 0;
-    num_long += is_open && length >= BLOCK_ROW;
-    open_arcs += is_open ? length : 0;
-  }
-  // By a whole converged warp.
-  __device__ inline void deliver(i64* state) const {
-    warp_add(&state[NUM_FRONT], front);
-    warp_add(&state[FRONT_ARCS], front_arcs);
-    warp_add(&state[NUM_LONG], num_long);
-    warp_add(&state[OPEN_ARCS], open_arcs);
-  }
-};
-
 // A warp has a byte of the bitmaps, and a tile of its lanes a vertex at a time.
-extern "C" __global__ void pull_bitmaps(i64 lo, i64 hi, const i64* indptr, const vertex_t* targets,
-                                        const i64* front, const u8* marks, i64 level, i64 num_owned,
-                                        i64* seen, i64* next_front, u8* next_marks, i64* planes,
-                                        i64* state) {
+extern "C" __global__ void __launch_bounds__(256, AT_ONCE)
+    pull_bitmaps(i64 lo, i64 hi, const i64* indptr, const vertex_t* targets, const i64* front,
+                 const u8* marks, i64 level, i64 num_owned, i64* seen, i64* next_front,
+                 u8* next_marks, i64* planes, i64* state) {
   constexpr int TILES = 32 / TILE;
-  constexpr u32 OF_TILE = (u32)((1ull << TILE) - 1);
-  constexpr i64 ARCS = TILE / 2;
-  int lane = lane_index() % TILE, tile = lane_index() / TILE;
+  constexpr u32 OF_TILE = (u32)((1ull << TILE) - 1), ARCS = TILE / 2;
+  u32 lane = lane_index() % TILE, tile = lane_index() / TILE;
   i64 opened = marks_bytes(num_owned);
-  const u8* tested = load_relaxed(&state[TESTS_FRONT]) ? marks : nullptr;
-  Half alive = alive_of(state), reached = {};
-  Counts counts;
+  bool tests = load_readonly(&state[TESTS_FRONT]);
+  Half reached = {};
+  // Rows are short: what a thread counts fits.
+  u32 num_front = 0, front_arcs = 0, open_arcs = 0;
   for (i64 k = lo + warp_index(); k < hi; k += warp_count()) {
     u32 was_open = load_readonly(&marks[opened + k]), still = was_open, fresh_bits = 0;
-    for (int part = 0; part < 8 && was_open >> part; part += TILES) {
-      i64 v = 8 * k + part + tile, arc = 0, end = 0;
+    for (u32 part = 0; part < 8 && was_open >> part; part += TILES) {
+      i64 v = 8 * k + part + tile;
       bool is_mine = was_open >> (part + tile) & 1;
+      u32 length = 0, arc = 0;
+      const vertex_t* row = targets;
+      Half wanted = {}, found = {};
       if (is_mine) {
-        arc = indptr[v];
-        end = indptr[v + 1];
-        is_mine = end - arc < BLOCK_ROW;
+        i64 begin = indptr[v], arcs = indptr[v + 1] - begin;
+        row += begin;
+        is_mine = arcs < BLOCK_ROW;
+        length = (u32)arcs;
       }
-      i64 length = end - arc, words = v * WORDS + first_word();
-      Half before = {}, wanted = {}, found = {};
-      if (is_mine) {
-        before = *(const Half*)&seen[words];
-        wanted = without(alive, before);
-      }
+      if (is_mine) wanted = without(alive_of(state), *(const Half*)&seen[v * WORDS + first_word()]);
       u32 missing = __ballot_sync(ALL_LANES, has_any(wanted)) >> (tile * TILE) & OF_TILE;
-      for (int rounds = 1; __any_sync(ALL_LANES, missing && arc < end);
+      for (u32 rounds = 1; __any_sync(ALL_LANES, missing && arc < length);
            rounds = rounds < MAX_ROUNDS ? 2 * rounds : rounds) {
         if (missing)
-          for (int round = 0; round < rounds && arc < end; round++, arc += STEPS * ARCS)
-            gather<STEPS>(found, arc + lane / 2, ARCS, end, targets, front, tested);
+          for (u32 round = 0; round < rounds && arc < length; round++, arc += STEPS * ARCS)
+            gather<STEPS>(found, arc + lane / 2, ARCS, length, row, front, marks, tests);
         merge(found, TILE);
         missing =
             __ballot_sync(ALL_LANES, has_any(without(wanted, found))) >> (tile * TILE) & OF_TILE;
@@ -127,18 +125,23 @@ extern "C" __global__ void pull_bitmaps(i64 lo, i64 hi, const i64* indptr, const
       add(reached, fresh);
       u32 got = __ballot_sync(ALL_LANES, has_any(fresh)) >> (tile * TILE) & OF_TILE;
       if (is_mine && lane < 2) {
-        *(Half*)&next_front[words] = fresh;
+        i64 at = v * WORDS + first_word();
+        *(Half*)&next_front[at] = fresh;
         if (has_any(fresh)) {
-          add(before, fresh);
-          *(Half*)&seen[words] = before;
+          Half* words = (Half*)&seen[at];
+          add(*words, fresh);
           for (int w = 0; w < 2; w++)
-            if (fresh.of[w]) record(planes, level, num_owned, words + w, fresh.of[w]);
+            if (fresh.of[w]) record(planes, level, num_owned, at + w, fresh.of[w]);
+        }
+        if (lane == 0) {
+          num_front += got != 0;
+          front_arcs += got ? length : 0;
+          open_arcs += missing ? length : 0;
         }
       }
-      if (is_mine && lane == 0) counts.add(got, missing, length);
       u32 in_front = __ballot_sync(ALL_LANES, lane == 0 && got),
           closed = __ballot_sync(ALL_LANES, lane == 0 && is_mine && !missing);
-      for (int t = 0; t < TILES; t++) {
+      for (u32 t = 0; t < TILES; t++) {
         fresh_bits |= (in_front >> (t * TILE) & 1) << (part + t);
         still &= ~((closed >> (t * TILE) & 1) << (part + t));
       }
@@ -151,7 +154,9 @@ extern "C" __global__ void pull_bitmaps(i64 lo, i64 hi, const i64* indptr, const
   merge(reached, 32);
   for (int w = 0; w < 2; w++)
     if (lane_index() < 2) add_reached(state, first_word() + w, reached.of[w]);
-  counts.deliver(state);
+  warp_add(&state[NUM_FRONT], num_front);
+  warp_add(&state[FRONT_ARCS], front_arcs);
+  warp_add(&state[OPEN_ARCS], open_arcs);
 }
 
 extern "C" __global__ void pull_bitmaps_long(i64 lo, i64 hi, const vertex_t* rows,
@@ -160,18 +165,21 @@ extern "C" __global__ void pull_bitmaps_long(i64 lo, i64 hi, const vertex_t* row
                                              i64 num_owned, i64* seen, i64* next_front,
                                              u8* next_marks, i64* planes, i64* state) {
   __shared__ i64 of_block[WORDS];
-  i64 arcs = blockDim.x / 2, opened = marks_bytes(num_owned);
-  const u8* tested = load_relaxed(&state[TESTS_FRONT]) ? marks : nullptr;
-  Half alive = alive_of(state);
+  i64 opened = marks_bytes(num_owned);
+  u32 arcs = blockDim.x / 2;
+  bool tests = load_readonly(&state[TESTS_FRONT]);
   for (i64 k = lo + blockIdx.x; k < hi; k += gridDim.x) {
-    i64 v = rows[k], begin = indptr[v], end = indptr[v + 1];
+    i64 v = rows[k], begin = indptr[v], length = indptr[v + 1] - begin;
     if (!is_marked(marks + opened, (vertex_t)v)) continue;
-    Half wanted = without(alive, *(const Half*)&seen[v * WORDS + first_word()]);
+    Half wanted = without(alive_of(state), *(const Half*)&seen[v * WORDS + first_word()]);
     if (threadIdx.x < WORDS) of_block[threadIdx.x] = 0;
     bool is_missing = __syncthreads_or(has_any(wanted));
-    for (i64 first = begin; is_missing && first < end; first += BLOCK_STEPS * arcs) {
+    for (i64 first = 0; is_missing && first < length; first += BLOCK_STEPS * arcs) {
       Half found = {};
-      gather<BLOCK_STEPS>(found, first + threadIdx.x / 2, arcs, end, targets, front, tested);
+      // Of a row of any length: the arcs that are left, as far as they count.
+      i64 left = length - first;
+      gather<BLOCK_STEPS>(found, threadIdx.x / 2, arcs, left < 1 << 30 ? (u32)left : 1u << 30,
+                          targets + begin + first, front, marks, tests);
       merge(found, 32);
       for (int w = 0; w < 2; w++)
         if (lane_index() < 2 && found.of[w]) atomic_or(&of_block[first_word() + w], found.of[w]);
@@ -182,7 +190,7 @@ extern "C" __global__ void pull_bitmaps_long(i64 lo, i64 hi, const vertex_t* row
     if (threadIdx.x < 32) {
       i64 w = threadIdx.x, at = v * WORDS + w, wants = 0, fresh = 0;
       if (w < WORDS) {
-        wants = load_relaxed(&state[ALIVE + w]) & ~seen[at];
+        wants = load_readonly(&state[ALIVE + w]) & ~seen[at];
         fresh = wants & of_block[w];
         next_front[at] = fresh;
         if (fresh) {
@@ -197,11 +205,11 @@ extern "C" __global__ void pull_bitmaps_long(i64 lo, i64 hi, const vertex_t* row
         if (got) {
           set_bit((u32*)next_marks, v);
           atomic_add(&state[NUM_FRONT], (i64)1);
-          atomic_add(&state[FRONT_ARCS], end - begin);
+          atomic_add(&state[FRONT_ARCS], length);
         }
         if (missing) {
           atomic_add(&state[NUM_LONG], (i64)1);
-          atomic_add(&state[OPEN_ARCS], end - begin);
+          atomic_add(&state[OPEN_ARCS], length);
         } else {
           clear_bit((u32*)(next_marks + opened), v);
         }
@@ -226,7 +234,7 @@ extern "C" __global__ void settle_bitmaps(i64 lo, i64 hi, const i64* indptr, i64
                                           i64 num_owned, i64* seen, i64* next_front, u8* next_marks,
                                           i64* planes, i64* state) {
   i64 w = lane_index() % WORDS, reached = 0, alive = load_relaxed(&state[ALIVE + w]);
-  Counts counts;
+  i64 num_front = 0, front_arcs = 0, num_long = 0, open_arcs = 0;
   for (i64 k = lo + warp_index(); k < hi; k += warp_count()) {
     u32 fronts = 0, open = 0;
     for (int part = 0; part < WORDS; part++) {
@@ -248,8 +256,12 @@ extern "C" __global__ void settle_bitmaps(i64 lo, i64 hi, const i64* indptr, i64
       open |= quads_of(__ballot_sync(ALL_LANES, is_open)) << (8 * part);
     }
     i64 v = 32 * k + lane_index();
-    if (v < num_owned)
-      counts.add(fronts >> lane_index() & 1, open >> lane_index() & 1, indptr[v + 1] - indptr[v]);
+    i64 length = v < num_owned ? indptr[v + 1] - indptr[v] : 0;
+    bool is_front = fronts >> lane_index() & 1, is_open = open >> lane_index() & 1;
+    num_front += is_front;
+    front_arcs += is_front ? length : 0;
+    num_long += is_open && length >= BLOCK_ROW;
+    open_arcs += is_open ? length : 0;
     if (lane_index() == 0) {
       ((u32*)next_marks)[k] = fronts;
       ((u32*)(next_marks + marks_bytes(num_owned)))[k] = open;
@@ -257,7 +269,10 @@ extern "C" __global__ void settle_bitmaps(i64 lo, i64 hi, const i64* indptr, i64
   }
   for (int d = WORDS; d < 32; d <<= 1) reached |= __shfl_xor_sync(ALL_LANES, reached, d);
   if (lane_index() < WORDS) add_reached(state, w, reached);
-  counts.deliver(state);
+  warp_add(&state[NUM_FRONT], num_front);
+  warp_add(&state[FRONT_ARCS], front_arcs);
+  warp_add(&state[NUM_LONG], num_long);
+  warp_add(&state[OPEN_ARCS], open_arcs);
 }
 
 extern "C" __global__ void list_front(i64 lo, i64 hi, const i64* indptr, const u8* marks,

@@ -18,7 +18,7 @@ from mgraph.backends.shared_names import Constants, Offsets
 BLOCK_ROW = 1024
 # Threads that gather a short row: two load the words of a neighbor. Neighbors that each pair of them loads at once, and
 # the pairs of a block. A row is tested for its end after 1, 2, 4 .. MAX_ROUNDS times that.
-SIZES = Constants(words=WORDS, block_row=BLOCK_ROW, tile=8, steps=2, block_steps=4, max_rounds=4)
+SIZES = Constants(words=WORDS, block_row=BLOCK_ROW, tile=8, steps=2, block_steps=4, max_rounds=4, pull_blocks=5)
 # Roots with a front, whether only neighbors in the front are gathered, roots that have a front at the next level, and
 # counts: vertices of the next front, arcs into it, open vertices of long rows, arcs into open vertices.
 STATE = Offsets(alive=WORDS, tests_front=1, reached=WORDS, num_front=1, front_arcs=1, num_long=1, open_arcs=1)
