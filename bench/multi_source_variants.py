@@ -32,7 +32,8 @@ from mgraph.shard.shard import Shard
 from mgraph.types import LEVEL, unreached_of
 
 REPEATS = 5
-# Of the kernels' text (sizes), of the host's loop, and the threads of a block that gathers a long row.
+# Of the kernels' text (sizes), of the host's loop, the threads of a block that gathers a long row, and how many blocks
+# a multiprocessor has of those that gather short ones.
 VARIANTS: list[tuple[str, dict[str, int]]] = [
     ("base", {}),
     ("tests never", {"TEST_SHARE": 1 << 40}),
@@ -44,6 +45,11 @@ VARIANTS: list[tuple[str, dict[str, int]]] = [
     ("steps 4, blocks 4", {"steps": 4, "pull_blocks": 4}),
     ("blocks 4", {"pull_blocks": 4}),
     ("blocks 6", {"pull_blocks": 6}),
+    ("resident", {"grid": 5}),
+    ("resident, steps 4, blocks 4", {"grid": 4, "steps": 4, "pull_blocks": 4}),
+    ("resident, rows 512", {"grid": 5, "block_row": 512}),
+    ("twice resident", {"grid": 10}),
+    ("grid 40", {"grid": 40}),
     ("rounds 1", {"max_rounds": 1}),
     ("rounds 16", {"max_rounds": 16}),
     ("tile 4", {"tile": 4}),
@@ -96,7 +102,7 @@ def measured(rank: Rank, graph: str, count: int) -> int:
     search = searching(bfs_bitmaps)
     faults = 0
     for name, sizes in VARIANTS:
-        with varied(sizes):
+        with varied(shard, sizes):
             try:
                 found: Any = hashed(shard, search, batches)
             except Exception as error:  # such as registers that a launch lacks: the others are measured
@@ -161,7 +167,7 @@ def hashed(shard: Shard, search: Callable, batches: list[list[int]]) -> list[int
 
 
 @contextmanager
-def varied(sizes: dict[str, int]) -> Iterator[None]:
+def varied(shard: Shard, sizes: dict[str, int]) -> Iterator[None]:
     """Compile the kernels with other sizes, and let the loop choose by them."""
     kernels = bitmaps_kernels.pull_bitmaps_long
     before = dict(vars(bitmaps_kernels.SIZES)), kernels.block, vars(multi_source_bitmaps).copy()
@@ -171,9 +177,20 @@ def varied(sizes: dict[str, int]) -> Iterator[None]:
     kernels.block = kernels.lanes = threads
     vars(multi_source_bitmaps).update(names)
     forget_kernels()
+    backend: Any = shard.backend
+    if backend.name == "cuda" and "grid" in sizes:
+        usual = backend.grid
+        most = sizes["grid"] * backend.multiprocessors
+        # Before the method of its class.
+        vars(backend)["grid"] = lambda kernel, items: (
+            min(-(-items * 32 // kernel.block), most)
+            if kernel is bitmaps_kernels.pull_bitmaps
+            else usual(kernel, items)
+        )
     try:
         yield
     finally:
+        vars(backend).pop("grid", None)
         vars(bitmaps_kernels.SIZES).update(before[0])
         kernels.block = kernels.lanes = before[1]
         vars(multi_source_bitmaps).update({name: before[2][name] for name in names})

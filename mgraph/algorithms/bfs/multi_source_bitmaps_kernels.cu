@@ -83,13 +83,47 @@ __device__ inline void add_reached(i64* state, i64 w, i64 bits) {
   if (bits & ~load_relaxed(&state[REACHED + w])) atomic_or(&state[REACHED + w], bits);
 }
 
+// The lanes of the calling lane's tile that vote for something; by a whole warp.
+__device__ inline u32 votes_of_tile(bool vote) {
+  constexpr u32 OF_TILE = (u32)((1ull << TILE) - 1);
+  return __ballot_sync(ALL_LANES, vote) >> (lane_index() / TILE * TILE) & OF_TILE;
+}
+
+// Gather the rows of a warp's tiles, each until it has the wanted words, and return whether that of
+// the calling lane's tile lacks some.
+__device__ inline bool gather_rows(Half& found, const Half& wanted, u32 length, const vertex_t* row,
+                                   const i64* front, const u8* marks, bool tests) {
+  constexpr u32 ARCS = TILE / 2;
+  u32 pair = lane_index() % TILE / 2, arc = 0;
+  bool is_missing = votes_of_tile(has_any(wanted));
+  for (u32 rounds = 1; __any_sync(ALL_LANES, is_missing && arc < length);
+       rounds = rounds < MAX_ROUNDS ? 2 * rounds : rounds) {
+    if (is_missing)
+      for (u32 round = 0; round < rounds && arc < length; round++, arc += STEPS * ARCS)
+        gather<STEPS>(found, arc + pair, ARCS, length, row, front, marks, tests);
+    merge(found, TILE);
+    is_missing = votes_of_tile(has_any(without(wanted, found)));
+  }
+  return is_missing;
+}
+
+// Settle two words of a vertex.
+__device__ inline void settle_half(i64 at, const Half& fresh, i64 level, i64 num_owned, i64* seen,
+                                   i64* next_front, i64* planes) {
+  *(Half*)&next_front[at] = fresh;
+  if (!has_any(fresh)) return;
+  Half* words = (Half*)&seen[at];
+  add(*words, fresh);
+  for (int w = 0; w < 2; w++)
+    if (fresh.of[w]) record(planes, level, num_owned, at + w, fresh.of[w]);
+}
+
 // A warp has a byte of the bitmaps, and a tile of its lanes a vertex at a time.
 extern "C" __global__ void __launch_bounds__(256, AT_ONCE)
     pull_bitmaps(i64 lo, i64 hi, const i64* indptr, const vertex_t* targets, const i64* front,
                  const u8* marks, i64 level, i64 num_owned, i64* seen, i64* next_front,
                  u8* next_marks, i64* planes, i64* state) {
-  constexpr int TILES = 32 / TILE;
-  constexpr u32 OF_TILE = (u32)((1ull << TILE) - 1), ARCS = TILE / 2;
+  constexpr u32 TILES = 32 / TILE;
   u32 lane = lane_index() % TILE, tile = lane_index() / TILE;
   i64 opened = marks_bytes(num_owned);
   bool tests = load_readonly(&state[TESTS_FRONT]);
@@ -101,7 +135,7 @@ extern "C" __global__ void __launch_bounds__(256, AT_ONCE)
     for (u32 part = 0; part < 8 && was_open >> part; part += TILES) {
       i64 v = 8 * k + part + tile;
       bool is_mine = was_open >> (part + tile) & 1;
-      u32 length = 0, arc = 0;
+      u32 length = 0;
       const vertex_t* row = targets;
       Half wanted = {}, found = {};
       if (is_mine) {
@@ -111,36 +145,19 @@ extern "C" __global__ void __launch_bounds__(256, AT_ONCE)
         length = (u32)arcs;
       }
       if (is_mine) wanted = without(alive_of(state), *(const Half*)&seen[v * WORDS + first_word()]);
-      u32 missing = __ballot_sync(ALL_LANES, has_any(wanted)) >> (tile * TILE) & OF_TILE;
-      for (u32 rounds = 1; __any_sync(ALL_LANES, missing && arc < length);
-           rounds = rounds < MAX_ROUNDS ? 2 * rounds : rounds) {
-        if (missing)
-          for (u32 round = 0; round < rounds && arc < length; round++, arc += STEPS * ARCS)
-            gather<STEPS>(found, arc + lane / 2, ARCS, length, row, front, marks, tests);
-        merge(found, TILE);
-        missing =
-            __ballot_sync(ALL_LANES, has_any(without(wanted, found))) >> (tile * TILE) & OF_TILE;
-      }
+      bool is_missing = gather_rows(found, wanted, length, row, front, marks, tests);
       Half fresh = both(wanted, found);
       add(reached, fresh);
-      u32 got = __ballot_sync(ALL_LANES, has_any(fresh)) >> (tile * TILE) & OF_TILE;
-      if (is_mine && lane < 2) {
-        i64 at = v * WORDS + first_word();
-        *(Half*)&next_front[at] = fresh;
-        if (has_any(fresh)) {
-          Half* words = (Half*)&seen[at];
-          add(*words, fresh);
-          for (int w = 0; w < 2; w++)
-            if (fresh.of[w]) record(planes, level, num_owned, at + w, fresh.of[w]);
-        }
-        if (lane == 0) {
-          num_front += got != 0;
-          front_arcs += got ? length : 0;
-          open_arcs += missing ? length : 0;
-        }
+      bool is_front = votes_of_tile(has_any(fresh));
+      if (is_mine && lane < 2)
+        settle_half(v * WORDS + first_word(), fresh, level, num_owned, seen, next_front, planes);
+      if (is_mine && lane == 0) {
+        num_front += is_front;
+        front_arcs += is_front ? length : 0;
+        open_arcs += is_missing ? length : 0;
       }
-      u32 in_front = __ballot_sync(ALL_LANES, lane == 0 && got),
-          closed = __ballot_sync(ALL_LANES, lane == 0 && is_mine && !missing);
+      u32 in_front = __ballot_sync(ALL_LANES, lane == 0 && is_front),
+          closed = __ballot_sync(ALL_LANES, lane == 0 && is_mine && !is_missing);
       for (u32 t = 0; t < TILES; t++) {
         fresh_bits |= (in_front >> (t * TILE) & 1) << (part + t);
         still &= ~((closed >> (t * TILE) & 1) << (part + t));

@@ -143,8 +143,8 @@ def settle_bitmaps(lo, hi, indptr, level, num_owned, seen, next_front, next_mark
                     _settle_word(at, fresh, level, num_owned, seen, planes, state)
                 if state[_ALIVE + w] & ~seen[at] != 0:
                     is_open = True
-            fronts |= np.int64(is_front) << bit
-            still |= np.int64(is_open) << bit
+            fronts |= int(is_front) << bit
+            still |= int(is_open) << bit
             _count(is_front, is_open, indptr[v + 1] - indptr[v], state)
         next_marks[k] = fronts
         next_marks[opened + k] = still
