@@ -29,7 +29,8 @@ and appends a record to `bench/results`. The other programs:
   `mgraph.csgraph` beside SciPy's, for `docs/csgraph.md`. `bench/strong_components.py`: rounds of
   strong components, for `docs/strong-components.md`. `bench/closeness.py`: closeness beside SciPy and igraph, for
   `docs/closeness.md`. `bench/pagerank.py`: iterations beside SciPy, NetworkX and igraph, for `docs/pagerank.md`.
-  `bench/hits.py`: the same of hubs and authorities, for `docs/hits.md`.
+  `bench/hits.py`: the same of hubs and authorities, for `docs/hits.md`. `bench/multi_source_gpu.py`: levels from many
+  roots on one GPU, for `docs/many-roots.md`.
   `bench/structure.py`: core numbers, bridges, neighborhoods, sides, cuts and linkage beside NetworkX, SciPy, igraph and
   NetworKit.
 - `bench/host_layout.py`: graphs larger than the device's (limited) memory, the layout host against the compact one.

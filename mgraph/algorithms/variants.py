@@ -14,10 +14,10 @@ import numpy as np
 
 from mgraph.algorithms.bfs.host import VARIANT as BFS_HOST
 from mgraph.algorithms.bfs.hybrid import VARIANT as BFS_HYBRID
+from mgraph.algorithms.bfs.level_counts import BITMAPS as BFS_LEVEL_COUNTS_BITMAPS
 from mgraph.algorithms.bfs.level_counts import VARIANT as BFS_LEVEL_COUNTS
-from mgraph.algorithms.bfs.level_counts import WIDE as BFS_LEVEL_COUNTS_WIDE
 from mgraph.algorithms.bfs.multi_source import VARIANT as BFS_MULTI_SOURCE
-from mgraph.algorithms.bfs.multi_source_wide import VARIANT as BFS_MULTI_SOURCE_WIDE
+from mgraph.algorithms.bfs.multi_source_bitmaps import VARIANT as BFS_MULTI_SOURCE_BITMAPS
 from mgraph.algorithms.bfs.persistent import VARIANT as BFS_PERSISTENT
 from mgraph.algorithms.bfs.persistent_multi_gpu import VARIANT as BFS_PERSISTENT_MULTI_GPU
 from mgraph.algorithms.bfs.step import VARIANT as BFS_STEP
@@ -29,8 +29,8 @@ from mgraph.algorithms.components.blocks import VARIANT as COMPONENTS_BLOCKS
 from mgraph.algorithms.components.serial import VARIANT as COMPONENTS_SERIAL
 from mgraph.algorithms.core_numbers.peeling import VARIANT as PEELING
 from mgraph.algorithms.core_numbers.serial import VARIANT as CORE_NUMBERS_SERIAL
+from mgraph.algorithms.distance_matrix.multi_source import BITMAPS as MATRIX_MULTI_SOURCE_BITMAPS
 from mgraph.algorithms.distance_matrix.multi_source import VARIANT as MATRIX_MULTI_SOURCE
-from mgraph.algorithms.distance_matrix.multi_source import WIDE as MATRIX_MULTI_SOURCE_WIDE
 from mgraph.algorithms.distance_matrix.one_by_one import VARIANT as MATRIX_ONE_BY_ONE
 from mgraph.algorithms.distance_matrix.per_block import VARIANT as MATRIX_PER_BLOCK
 from mgraph.algorithms.distance_matrix.per_core import VARIANT as MATRIX_PER_CORE
@@ -75,12 +75,12 @@ SSSP = (
     SSSP_DELTA_STEPPING,  # one rank without persistent kernels, if sorting rows by weight pays
     SSSP_NEAR_FAR,  # all others
 )
-MULTI_SOURCE = (BFS_MULTI_SOURCE_WIDE, BFS_MULTI_SOURCE)
-LEVEL_COUNTS = (BFS_LEVEL_COUNTS_WIDE, BFS_LEVEL_COUNTS)
+MULTI_SOURCE = (BFS_MULTI_SOURCE_BITMAPS, BFS_MULTI_SOURCE)
+LEVEL_COUNTS = (BFS_LEVEL_COUNTS_BITMAPS, BFS_LEVEL_COUNTS)
 DISTANCE_MATRIX = (
     MATRIX_PER_BLOCK,  # one GPU and a deep graph
     MATRIX_PER_CORE,  # one CPU rank, by hops on a deep graph only
-    MATRIX_MULTI_SOURCE_WIDE,  # one GPU, by hops
+    MATRIX_MULTI_SOURCE_BITMAPS,  # one GPU, by hops
     MATRIX_MULTI_SOURCE,  # by hops
     MATRIX_ONE_BY_ONE,  # all others
 )

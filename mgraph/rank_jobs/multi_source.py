@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mgraph.algorithms.bfs.multi_source import MultiSourceLevels
-from mgraph.algorithms.bfs.multi_source_wide import WideLevels
+from mgraph.algorithms.bfs.multi_source_bitmaps import BitmapLevels
 from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.variant import TraversalSpec, require_variant
 from mgraph.algorithms.variants import MULTI_SOURCE
@@ -47,7 +47,7 @@ def extract_root(rank: Rank, graph: str, levels: str, bit: int, key: str, spec: 
     """
     shard: Shard = rank.objects[graph].for_call(rank.comm)
     trace = Trace(rank.backend, rank.comm)
-    found: MultiSourceLevels | WideLevels = rank.objects[levels]
+    found: MultiSourceLevels | BitmapLevels = rank.objects[levels]
     # A call that failed since the search has discarded the in-rows on all ranks.
     with trace.phase("prepare"):
         variant = require_variant(MULTI_SOURCE, shard, rank.comm, LEVEL)

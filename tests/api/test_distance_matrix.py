@@ -63,7 +63,7 @@ def test_distances_equal_the_oracle_for_any_number_of_ranks_and_order(directed, 
 
 @pytest.mark.parametrize(
     ("case", "by_weights", "by_hops"),
-    [(ZOO["grid"], "per_block", "per_block"), (CROWD, "one_by_one", "multi_source_wide")],
+    [(ZOO["grid"], "per_block", "per_block"), (CROWD, "one_by_one", "multi_source_bitmaps")],
     ids=["deep", "crowded"],
 )
 def test_distances_on_an_emulated_gpu_equal_the_oracle(case, by_weights, by_hops):

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from mgraph.algorithms.bfs.multi_source import BATCH_ROOTS, MAX_ROOTS, MultiSourceSearch, search_bytes
-from mgraph.algorithms.bfs.multi_source_wide import WideSearch, is_one_gpu, wide_bytes
+from mgraph.algorithms.bfs.multi_source_bitmaps import BitmapSearch, bitmaps_bytes, is_one_gpu
 from mgraph.algorithms.bfs.step import DEEP_DEGREE
 from mgraph.algorithms.common.traversal import Trace
 from mgraph.algorithms.derived import IN_ROWS
@@ -38,12 +38,12 @@ def count_levels(shard: Shard, comm: Communicator, roots: list[int | None], trac
     return comm.allreduce(np.ascontiguousarray(own), "sum") if own.size else own
 
 
-def count_levels_wide(shard: Shard, comm: Communicator, roots: list[int | None], trace: Trace) -> np.ndarray:
+def count_levels_by_bitmaps(shard: Shard, comm: Communicator, roots: list[int | None], trace: Trace) -> np.ndarray:
     """Do the same by one search on one GPU."""
-    return _counted(WideSearch(shard, roots, records_levels=False), len(roots), trace)
+    return _counted(BitmapSearch(shard, roots, records_levels=False), len(roots), trace)
 
 
-def _counted(search: MultiSourceSearch | WideSearch, num_roots: int, trace: Trace) -> np.ndarray:
+def _counted(search: MultiSourceSearch | BitmapSearch, num_roots: int, trace: Trace) -> np.ndarray:
     """Return how many vertices of this rank are at each level from each root."""
     levels: list[Array] = []
     while search.num_front:
@@ -63,16 +63,16 @@ def counts_of(shard: Shard, comm: Communicator, levels: Array) -> np.ndarray:
     return comm.allreduce(own.astype(np.int64), "sum")
 
 
-WIDE = Variant(
-    "bfs.level_counts_wide",
+BITMAPS = Variant(
+    "bfs.level_counts_bitmaps",
     when=(
         f"for closeness and harmonic centrality by hops, {BATCH_ROOTS} roots in one search, on one GPU, on graphs of "
         f"more than {DEEP_DEGREE} arcs a vertex"
     ),
     applies=lambda conditions: is_one_gpu(conditions) and conditions.arcs_per_vertex > DEEP_DEGREE,
     needs=(IN_ROWS,),
-    bytes=lambda sizes: wide_bytes(sizes) + BATCH_ROOTS // 8 * sizes.owned,
-    loop=count_levels_wide,
+    bytes=lambda sizes: bitmaps_bytes(sizes) + BATCH_ROOTS // 8 * sizes.owned,
+    loop=count_levels_by_bitmaps,
 )
 VARIANT = Variant(
     "bfs.level_counts",

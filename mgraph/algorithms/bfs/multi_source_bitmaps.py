@@ -1,4 +1,4 @@
-"""Multi-source BFS on one GPU, 256 roots a search, whose pulls settle what they find.
+"""Multi-source BFS on one GPU: four words a vertex, so that one scan of an arc serves up to 256 roots.
 
     front = each root's bit at the root
     while any bit is in front:
@@ -7,37 +7,72 @@
         push: a block of threads takes a vertex of the front, and adds its words to those of its targets; then all
             vertices are settled
 
-The open vertices and those of a front are bitmaps, which a pull reads and writes: a level with few open vertices costs
-little, and a small front saves the loads of all other neighbors' words. So most levels pull; the second one of 256
-roots of rmat22 gathers 24 of 128 million arcs.
+A GPU loads 32 bytes at least: four words cost what one does. Of a row in degree order the first neighbors are hubs,
+which most roots have reached: most scans end early. A root with an empty frontier reaches nothing more, and its bit is
+not required: otherwise a root in a component of its own would keep all scans from ending.
+
+A pull settles what it finds. The open vertices and those of a front are bitmaps, which it reads and writes: a level
+with few open vertices costs little, and a small front saves the loads of all other neighbors' words. So most levels
+pull; the second one of 256 roots of rmat22 gathers 24 of 128 million arcs.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from mgraph.algorithms.bfs.multi_source import BATCH_ROOTS
+from mgraph.algorithms.bfs.multi_source import BATCH_ROOTS, levels_bytes
 from mgraph.algorithms.bfs.multi_source_bitmaps_kernels import (
     SIZES,
     STATE,
+    WORDS,
+    assemble_levels,
+    count_front,
     list_front,
     marks_bytes,
     pull_bitmaps,
     pull_bitmaps_long,
+    push_front,
     settle_bitmaps,
 )
-from mgraph.algorithms.bfs.multi_source_wide import FIRST_PLANES, WideLevels
-from mgraph.algorithms.bfs.multi_source_wide_kernels import WORDS, count_wide, push_wide
 from mgraph.algorithms.common.traversal import Trace
+from mgraph.algorithms.derived import IN_ROWS
+from mgraph.algorithms.variant import Conditions, GraphSizes, Variant
 from mgraph.comm.base import Communicator
 from mgraph.shard.shard import Shard, cached_on_shard
-from mgraph.types import Array, signed
+from mgraph.types import LEVEL, Array, signed
 
-# An arc that is pushed is an atomic operation, and after a push the words of all vertices are read.
+# An arc that is pushed is an atomic operation, and after a push the words of all vertices are read. (All levels pulled:
+# 18 % more for 1,024 roots of rmat22 on one H200; the second one pushed also: 5 %.)
 PUSH_COST = 8
 SETTLE_COST = 4
-# Neighbors are tested if at most one arc in this many leads to the front.
+# Neighbors are tested if less than one arc in this many leads to the front. (Never: 5 % more; always: 3 %.)
 TEST_SHARE = 2
+# Planes that a search allocates at once: for levels below 16.
+FIRST_PLANES = 4
+
+
+@dataclass
+class BitmapLevels:
+    """The result: the roots that have reached each vertex, and their levels in planes."""
+
+    seen: Array
+    planes: Array
+    num_planes: int
+
+    def levels(self, shard: Shard, root: int) -> Array:
+        """Return one root's levels, as bfs() finds them."""
+        n = len(self.seen) // WORDS
+        levels = shard.backend.xp.empty(n, LEVEL)
+        assemble_levels[shard.backend](0, n, self.seen, self.planes, self.num_planes, n, root, levels)
+        return levels
+
+    def of_vertices(self, chosen: Array) -> BitmapLevels:
+        """Return the result of some vertices."""
+        n = len(self.seen) // WORDS
+        planes = self.planes.reshape(self.num_planes, n, WORDS)[:, chosen]
+        return BitmapLevels(self.seen.reshape(n, WORDS)[chosen].reshape(-1), planes.reshape(-1), self.num_planes)
 
 
 class BitmapSearch:
@@ -123,7 +158,7 @@ class BitmapSearch:
         )  # fmt: skip
         pull_bitmaps[self.backend](0, -(-n // 8), *given)
         if self.num_long:
-            long = long_rows(self.shard, SIZES.block_row)
+            long = block_rows(self.shard, SIZES.block_row)
             pull_bitmaps_long[self.backend](0, len(long), long, *given)
 
     def push(self) -> None:
@@ -131,7 +166,7 @@ class BitmapSearch:
         rows = self.shard.rows
         self.next_front.fill(0)
         given = rows.indptr, rows.targets, self.front, self.next_front
-        push_wide[self.backend](0, self.num_front, self.frontier, *given)
+        push_front[self.backend](0, self.num_front, self.frontier, *given)
         self.settle()
 
     def settle(self) -> None:
@@ -158,12 +193,12 @@ class BitmapSearch:
         """Return how many vertices of the front each root has."""
         counts = self.backend.xp.zeros(BATCH_ROOTS, np.int64)
         self.list_front()
-        count_wide[self.backend](0, self.num_front, self.frontier, self.front, counts)
+        count_front[self.backend](0, self.num_front, self.frontier, self.front, counts)
         return counts
 
 
 @cached_on_shard
-def long_rows(shard: Shard, length: int) -> Array:
+def block_rows(shard: Shard, length: int) -> Array:
     """Return the vertices with at least `length` arcs into them, longest rows first."""
     lengths = shard.incoming.indptr[1:] - shard.incoming.indptr[:-1]
     long = shard.backend.xp.nonzero(lengths >= length)[0]
@@ -172,9 +207,29 @@ def long_rows(shard: Shard, length: int) -> Array:
 
 def bfs_bitmaps(
     shard: Shard, comm: Communicator, roots: list[int | None], trace: Trace, depth_limit: int | None = None
-) -> WideLevels:
+) -> BitmapLevels:
     """Find the levels from each of `roots`, which are positions; None is a root without arcs."""
     search = BitmapSearch(shard, roots)
     while search.num_front and search.level != depth_limit:
         search.advance(trace)
-    return WideLevels(search.seen, search.planes[: search.num_planes * len(search.seen)], search.num_planes)
+    return BitmapLevels(search.seen, search.planes[: search.num_planes * len(search.seen)], search.num_planes)
+
+
+def bitmaps_bytes(sizes: GraphSizes) -> int:
+    """Return the bytes of two fronts, their bitmaps, the list of one, and the lengths of rows once."""
+    return (2 * 8 * WORDS + sizes.vertex + 9) * sizes.owned + 4 * marks_bytes(sizes.owned)
+
+
+def is_one_gpu(conditions: Conditions) -> bool:
+    """Return whether a graph's rows are on one GPU."""
+    return conditions.has_rows and conditions.has_persistent_kernels and conditions.num_ranks == 1
+
+
+VARIANT = Variant(
+    "bfs.multi_source_bitmaps",
+    when=f"for bfs_together, {BATCH_ROOTS} roots in one search, on one GPU",
+    applies=is_one_gpu,
+    needs=(IN_ROWS,),
+    bytes=lambda sizes: bitmaps_bytes(sizes) + levels_bytes(sizes),
+    loop=bfs_bitmaps,
+)

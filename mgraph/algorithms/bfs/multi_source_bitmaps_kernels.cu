@@ -11,7 +11,9 @@ constexpr int AT_ONCE = 4;  // a multiprocessor has no more threads
 constexpr int AT_ONCE = PULL_BLOCKS;
 #endif
 constexpr u32 ALL_LANES = 0xFFFFFFFFu;
-static_assert(WORDS == 4 && TILE >= 4 && TILE <= 32, "a pair of lanes has a vertex's words");
+static_assert(WORDS == 4 && TILE >= 2 && TILE <= 32, "a pair of lanes has a vertex's words");
+// The tiles of a warp, and the bytes of a bitmap that these take at once.
+constexpr u32 TILES = 32 / TILE, BYTES = TILES > 8 ? TILES / 8 : 1;
 
 __device__ inline int first_word() { return 2 * (lane_index() & 1); }
 __device__ inline bool has_any(const Half& words) { return words.of[0] | words.of[1]; }
@@ -118,21 +120,23 @@ __device__ inline void settle_half(i64 at, const Half& fresh, i64 level, i64 num
     if (fresh.of[w]) record(planes, level, num_owned, at + w, fresh.of[w]);
 }
 
-// A warp has a byte of the bitmaps, and a tile of its lanes a vertex at a time.
+// A warp has some bytes of the bitmaps, and a tile of its lanes a vertex at a time.
 extern "C" __global__ void __launch_bounds__(256, AT_ONCE)
     pull_bitmaps(i64 lo, i64 hi, const i64* indptr, const vertex_t* targets, const i64* front,
                  const u8* marks, i64 level, i64 num_owned, i64* seen, i64* next_front,
                  u8* next_marks, i64* planes, i64* state) {
-  constexpr u32 TILES = 32 / TILE;
   u32 lane = lane_index() % TILE, tile = lane_index() / TILE;
   i64 opened = marks_bytes(num_owned);
   bool tests = load_readonly(&state[TESTS_FRONT]);
   Half reached = {};
   // Rows are short: what a thread counts fits.
   u32 num_front = 0, front_arcs = 0, open_arcs = 0;
-  for (i64 k = lo + warp_index(); k < hi; k += warp_count()) {
-    u32 was_open = load_readonly(&marks[opened + k]), still = was_open, fresh_bits = 0;
-    for (u32 part = 0; part < 8 && was_open >> part; part += TILES) {
+  for (i64 k = lo + BYTES * warp_index(); k < hi; k += BYTES * warp_count()) {
+    u32 was_open = 0, fresh_bits = 0;
+    for (u32 b = 0; b < BYTES && k + b < hi; b++)
+      was_open |= (u32)load_readonly(&marks[opened + k + b]) << (8 * b);
+    u32 still = was_open;
+    for (u32 part = 0; part < 8 * BYTES && was_open >> part; part += TILES) {
       i64 v = 8 * k + part + tile;
       bool is_mine = was_open >> (part + tile) & 1;
       u32 length = 0;
@@ -163,9 +167,10 @@ extern "C" __global__ void __launch_bounds__(256, AT_ONCE)
         still &= ~((closed >> (t * TILE) & 1) << (part + t));
       }
     }
-    if (lane_index() == 0) {
-      next_marks[k] = (u8)fresh_bits;
-      next_marks[opened + k] = (u8)still;
+    u32 b = lane_index();
+    if (b < BYTES && k + b < hi) {
+      next_marks[k + b] = (u8)(fresh_bits >> (8 * b));
+      next_marks[opened + k + b] = (u8)(still >> (8 * b));
     }
   }
   merge(reached, 32);
@@ -294,9 +299,62 @@ extern "C" __global__ void settle_bitmaps(i64 lo, i64 hi, const i64* indptr, i64
 
 extern "C" __global__ void list_front(i64 lo, i64 hi, const i64* indptr, const u8* marks,
                                       vertex_t* frontier, i64* counters) {
+  i64 arcs = 0;
   for (i64 v = lo + thread_index(); v < hi; v += thread_count())
     if (is_marked(marks, (vertex_t)v)) {
       frontier[reserve(&counters[0])] = (vertex_t)v;
-      atomic_add(&counters[1], indptr[v + 1] - indptr[v]);
+      arcs += indptr[v + 1] - indptr[v];
     }
+  warp_add(&counters[1], arcs);
+}
+
+// A block has a vertex.
+extern "C" __global__ void push_front(i64 lo, i64 hi, const vertex_t* frontier, const i64* indptr,
+                                      const vertex_t* targets, const i64* front, i64* next_front) {
+  for (i64 k = lo + blockIdx.x; k < hi; k += gridDim.x) {
+    i64 u = frontier[k], end = indptr[u + 1], words[WORDS];
+    for (int w = 0; w < WORDS; w++) words[w] = load_readonly(&front[u * WORDS + w]);
+    for (i64 arc = indptr[u] + threadIdx.x; arc < end; arc += blockDim.x) {
+      i64* into = &next_front[(i64)targets[arc] * WORDS];
+      // Of a small front most words are 0: their targets' are not loaded.
+      for (int w = 0; w < WORDS; w++)
+        if (words[w] && words[w] & ~load_relaxed(&into[w])) atomic_or(&into[w], words[w]);
+    }
+  }
+}
+
+// A warp transposes 32 words by ballots: lane l then has the bits of roots l and 32 + l of the
+// word.
+extern "C" __global__ void count_front(i64 lo, i64 hi, const vertex_t* frontier, const i64* front,
+                                       i64* counts) {
+  i64 low[WORDS] = {}, high[WORDS] = {};
+  for (i64 first = lo + 32 * warp_index(); first < hi; first += 32 * warp_count()) {
+    i64 i = first + lane_index(), at = i < hi ? (i64)frontier[i] * WORDS : 0;
+#pragma unroll
+    for (int w = 0; w < WORDS; w++) {
+      i64 word = i < hi ? front[at + w] : 0;
+      for (u32 bit = 0; bit < 32; bit++) {
+        u32 of_low = __ballot_sync(ALL_LANES, (word >> bit) & 1);
+        u32 of_high = __ballot_sync(ALL_LANES, (word >> (32 + bit)) & 1);
+        if (lane_index() == bit) {
+          low[w] += __popc(of_low);
+          high[w] += __popc(of_high);
+        }
+      }
+    }
+  }
+  for (int w = 0; w < WORDS; w++) {
+    if (low[w]) atomic_add(&counts[64 * w + lane_index()], low[w]);
+    if (high[w]) atomic_add(&counts[64 * w + 32 + lane_index()], high[w]);
+  }
+}
+
+extern "C" __global__ void assemble_levels(i64 lo, i64 hi, const i64* seen, const i64* planes,
+                                           i64 num_planes, i64 num_owned, i64 root, i32* levels) {
+  for (i64 v = lo + thread_index(); v < hi; v += thread_count()) {
+    i64 at = v * WORDS + root / 64, bit = root % 64, level = 0;
+    for (i64 k = 0; k < num_planes; k++)
+      level |= ((planes[k * num_owned * WORDS + at] >> bit) & 1) << k;
+    levels[v] = (seen[at] >> bit) & 1 ? (i32)level : top_of<i32>::value();
+  }
 }

@@ -1,24 +1,27 @@
-"""Multi-source breadth-first search with WORDS words a vertex, whose pulls settle what they find.
+"""Multi-source breadth-first search with WORDS words a vertex, for one GPU.
 
-The words are those of multi_source_wide_kernels.py. `marks` are two bitmaps, of whole 64-bit words each: of the
-vertices in the front, and of the open ones, which some root may still reach. The words in `front` of a vertex that is
-not in the front are 0, or of an earlier front: bits that its neighbors have got since. `state` has the parts of STATE.
+The words are those of multi_source_kernels.py: word w of vertex v, at v * WORDS + w, has the bits of roots 64 * w to
+64 * w + 63. `marks` are two bitmaps, of whole 64-bit words each: of the vertices in the front, and of the open ones,
+which some root may still reach. The words in `front` of a vertex that is not in the front are 0, or of an earlier
+front: bits that its neighbors have got since. `state` has the parts of STATE.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from mgraph.algorithms.bfs.multi_source_wide_kernels import WORDS
 from mgraph.backends.kernel import inline, kernel
 from mgraph.backends.numba_atomics import atomic_add, atomic_and, atomic_or
 from mgraph.backends.shared_names import Constants, Offsets
 
+# Words of a vertex: together they are the 32 bytes that a GPU loads at least.
+WORDS = 4
 # Rows of at least this many arcs are gathered by a block of threads.
 BLOCK_ROW = 1024
-# Threads that gather a short row: two load the words of a neighbor. Neighbors that each pair of them loads at once, and
-# the pairs of a block. A row is tested for its end after 1, 2, 4 .. MAX_ROUNDS times that.
-SIZES = Constants(words=WORDS, block_row=BLOCK_ROW, tile=8, steps=2, block_steps=4, max_rounds=4, pull_blocks=5)
+# Threads that gather a short row: two load the words of a neighbor (with 4, 8 and 16 of them 1,024 roots of rmat22 take
+# 17, 19 and 24 ms on one H200). Neighbors that each pair of them loads at once, and the pairs of a block. A row is
+# tested for its end after 1, 2, 4 .. MAX_ROUNDS times that. Blocks of a multiprocessor, which bound the registers.
+SIZES = Constants(words=WORDS, block_row=BLOCK_ROW, tile=4, steps=2, block_steps=4, max_rounds=4, pull_blocks=5)
 # Roots with a front, whether only neighbors in the front are gathered, roots that have a front at the next level, and
 # counts: vertices of the next front, arcs into it, open vertices of long rows, arcs into open vertices.
 STATE = Offsets(alive=WORDS, tests_front=1, reached=WORDS, num_front=1, front_arcs=1, num_long=1, open_arcs=1)
@@ -157,3 +160,36 @@ def list_front(lo, hi, indptr, marks, frontier, counters):
         if (marks[v >> 3] >> (v & 7)) & 1 != 0:
             frontier[atomic_add(counters, 0, 1)] = v
             atomic_add(counters, 1, indptr[v + 1] - indptr[v])
+
+
+@kernel(lanes=256, vertex_t="targets")
+def push_front(lo, hi, frontier, indptr, targets, front, next_front):
+    """Set the bits of the frontier's vertices lo..hi in the words of their targets."""
+    for k in range(lo, hi):
+        u = np.int64(frontier[k])
+        for arc in range(indptr[u], indptr[u + 1]):
+            v = np.int64(targets[arc])
+            for w in range(WORDS):
+                word = front[u * WORDS + w]
+                if word & ~next_front[v * WORDS + w] != 0:
+                    atomic_or(next_front, v * WORDS + w, word)
+
+
+@kernel(vertex_t="frontier")
+def count_front(lo, hi, frontier, front, counts):
+    """Add to the count of each root the frontier's vertices that have its bit."""
+    for i in range(lo, hi):
+        for root in range(64 * WORDS):
+            word = front[np.int64(frontier[i]) * WORDS + root // 64]
+            atomic_add(counts, root, (word >> (root % 64)) & 1)
+
+
+@kernel()
+def assemble_levels(lo, hi, seen, planes, num_planes, num_owned, root, levels):
+    """Assemble one root's levels from the planes."""
+    for v in range(lo, hi):
+        at = v * WORDS + root // 64
+        level = 0
+        for k in range(num_planes):
+            level |= ((planes[k * num_owned * WORDS + at] >> (root % 64)) & 1) << k
+        levels[v] = level if (seen[at] >> (root % 64)) & 1 else np.iinfo(np.int32).max

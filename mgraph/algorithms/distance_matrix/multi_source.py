@@ -7,8 +7,8 @@ from functools import partial
 
 from mgraph.algorithms.bfs.multi_source import BATCH_ROOTS, MAX_ROOTS, MultiSourceLevels, bfs_together
 from mgraph.algorithms.bfs.multi_source import VARIANT as BFS
-from mgraph.algorithms.bfs.multi_source_wide import VARIANT as BFS_WIDE
-from mgraph.algorithms.bfs.multi_source_wide import WideLevels, bfs_wide, is_one_gpu
+from mgraph.algorithms.bfs.multi_source_bitmaps import VARIANT as BFS_BITMAPS
+from mgraph.algorithms.bfs.multi_source_bitmaps import BitmapLevels, bfs_bitmaps, is_one_gpu
 from mgraph.algorithms.common.traversal import Trace
 from mgraph.algorithms.derived import IN_ROWS
 from mgraph.algorithms.distance_matrix.searches import Searches, own_columns
@@ -22,7 +22,7 @@ ROWS_AT_ONCE = 64
 
 
 def search_together(
-    search: Callable[..., MultiSourceLevels | WideLevels],
+    search: Callable[..., MultiSourceLevels | BitmapLevels],
     shard: Shard,
     comm: Communicator,
     searches: Searches,
@@ -50,13 +50,13 @@ def _row_bytes(sizes: GraphSizes) -> int:
     return LEVEL.itemsize * (ROWS_AT_ONCE + 1) * sizes.owned
 
 
-WIDE = Variant(
-    "distance_matrix.multi_source_wide",
+BITMAPS = Variant(
+    "distance_matrix.multi_source_bitmaps",
     when=f"by hops, {BATCH_ROOTS} sources in one search, on one GPU",
     applies=lambda conditions: is_one_gpu(conditions) and conditions.by_hops,
     needs=(IN_ROWS,),
-    bytes=lambda sizes: BFS_WIDE.bytes(sizes) + _row_bytes(sizes),
-    loop=partial(search_together, bfs_wide),
+    bytes=lambda sizes: BFS_BITMAPS.bytes(sizes) + _row_bytes(sizes),
+    loop=partial(search_together, bfs_bitmaps),
 )
 VARIANT = Variant(
     "distance_matrix.multi_source",

@@ -7,11 +7,11 @@ import dataclasses
 import numpy as np
 from hypothesis import strategies as st
 from twins.algorithms.bfs.multi_source_kernels import words
+from twins.algorithms.bfs.step_kernels import unweighted
 from twins.case import Case, Unwritten, queues
 from twins.drawing import TYPES, DrawnRows, bits, rows, some, widths
 
-from mgraph.algorithms.bfs.multi_source_bitmaps_kernels import BLOCK_ROW, STATE
-from mgraph.algorithms.bfs.multi_source_wide_kernels import WORDS
+from mgraph.algorithms.bfs.multi_source_bitmaps_kernels import BLOCK_ROW, STATE, WORDS
 
 
 def _rows(draw: st.DrawFn) -> DrawnRows:
@@ -91,3 +91,48 @@ def list_front(draw: st.DrawFn) -> Case:
         "counters": np.zeros(2, np.int64),
     }
     return Case(args, queues(counters_0=("frontier",)))
+
+
+def push_front(draw: st.DrawFn) -> Case:
+    r = draw(unweighted)
+    r = r.lengthened(BLOCK_ROW) if draw(st.booleans()) else r
+    frontier = (r.owned() - r.types.vertex.type(r.base)).astype(r.types.vertex)
+    args = {
+        "lo": 0,
+        "hi": len(frontier),
+        "frontier": frontier,
+        "indptr": r.indptr,
+        "targets": r.targets,
+        "front": words(r, WORDS * r.num_owned, 0.9),
+        "next_front": words(r, WORDS * r.num_states, 0.2),
+    }
+    return Case(args)
+
+
+def count_front(draw: st.DrawFn) -> Case:
+    r = draw(unweighted)
+    frontier = (r.owned() - r.types.vertex.type(r.base)).astype(r.types.vertex)
+    args = {
+        "lo": 0,
+        "hi": len(frontier),
+        "frontier": frontier,
+        "front": words(r, WORDS * r.num_owned, 0.9),
+        "counts": r.random.integers(0, 100, 64 * WORDS),
+    }
+    return Case(args)
+
+
+def assemble_levels(draw: st.DrawFn) -> Case:
+    r = draw(unweighted)
+    num_planes = draw(st.integers(0, 9))
+    args = {
+        "lo": 0,
+        "hi": r.num_owned,
+        "seen": words(r, WORDS * r.num_owned),
+        "planes": words(r, num_planes * WORDS * r.num_owned),
+        "num_planes": num_planes,
+        "num_owned": r.num_owned,
+        "root": draw(st.sampled_from([0, 63, 64, 64 * WORDS - 1])),
+        "levels": Unwritten(r.num_owned, np.int32),
+    }
+    return Case(args)
