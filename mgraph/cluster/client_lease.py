@@ -122,8 +122,6 @@ class Lease:
 @contextmanager
 def logged_wait(client: Client, job: str, lease: str = "") -> Iterator[None]:
     """Log what the block waits for, if it takes longer than QUIET_WAIT_S: for workers, a lease, or a rank of a call."""
-    # No task before: most blocks are short.
-    begin = asyncio.get_running_loop().call_later(QUIET_WAIT_S, lambda: asks.append(asyncio.ensure_future(log())))
     asks: list[asyncio.Future[None]] = []
 
     async def log() -> None:
@@ -136,6 +134,8 @@ def logged_wait(client: Client, job: str, lease: str = "") -> Iterator[None]:
                     said = what
             await asyncio.sleep(QUIET_WAIT_S)
 
+    # A timer, and no task before it ends: most blocks are short.
+    begin = asyncio.get_running_loop().call_later(QUIET_WAIT_S, lambda: asks.append(asyncio.ensure_future(log())))
     try:
         yield
     finally:
