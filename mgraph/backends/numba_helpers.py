@@ -10,7 +10,7 @@ from numba import typeof, types
 from numba.extending import overload
 from numba.np.numpy_support import as_dtype
 
-from mgraph.backends.kernel import inline
+from mgraph.backends.kernel import inline, merged
 from mgraph.backends.numba_atomics import atomic_add, atomic_and, atomic_or
 from mgraph.types import Array, unreached_of
 
@@ -54,6 +54,16 @@ def _weight_sort_key(weight) -> Callable:
     # Shifted so that uint32 fits a signed key of 32 bits.
     middle = 2**31 if weight == types.uint32 else 0
     return lambda weight: np.int64(weight) - middle
+
+
+@merged
+def arcs_of(indptr, u):
+    """Return where the row of a vertex begins and ends.
+
+    Cast: of starts of 32 bits Numba's difference is unsigned, and its sum with an int64 a float.
+    """
+    i = np.uint64(u)
+    return np.int64(indptr[i]), np.int64(indptr[i + np.uint64(1)])
 
 
 @inline

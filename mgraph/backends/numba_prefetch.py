@@ -10,6 +10,8 @@ from numba import types
 from numba.core import cgutils
 from numba.core.extending import intrinsic
 
+from mgraph.backends.kernel import merged
+
 # Its type says nothing of the function that it makes, which loses its first parameter.
 _intrinsic: Callable[[Callable], Any] = intrinsic
 # LLVM's arguments: a read, of entries that are read again soon, in the cache of data.
@@ -35,3 +37,10 @@ def prefetch(_context, array, index) -> Any:
         return context.get_dummy_value()
 
     return types.void(array, index), codegen
+
+
+@merged
+def prefetch_arcs(targets, weights, first):
+    """Begin to load the first arcs of a row."""
+    prefetch(targets, first)
+    prefetch(weights, first)

@@ -41,6 +41,7 @@ from mgraph.backends.cpu import CpuBackend
 from mgraph.comm.base import Communicator
 from mgraph.errors import CommAborted
 from mgraph.partition import own_states
+from mgraph.shard.narrow_indptr import NARROW_BYTES, narrow_indptr
 from mgraph.shard.shard import Shard
 from mgraph.types import LEVEL, SMALL_VERTEX, vertex_dtype
 
@@ -105,8 +106,9 @@ class _Search:
             raise CommAborted(self.backend.stopped)
         counters = self.counters
         level, begin, end = counters[: END + 1].tolist()
-        rows = self.shard.rows
-        args = last_level, self.max_arcs, until, rows.indptr, rows.targets, self.queue, self.words, counters
+        indptr = narrow_indptr(self.shard)
+        targets = self.shard.rows.targets
+        args = last_level, self.max_arcs, until, indptr, targets, self.queue, self.words, counters
         if end:
             push_levels(*args)
         else:
@@ -186,7 +188,7 @@ VARIANT = Variant(
     applies=lambda conditions: conditions.is_one_cpu and fits_words(conditions),
     needs=(IN_ROWS,),
     # Words, a queue, bits of a frontier; degrees, those of a frontier and its offsets, where all cores push.
-    bytes=lambda sizes: (8 + sizes.vertex + 24) * sizes.owned + sizes.owned // 8,
+    bytes=lambda sizes: (8 + sizes.vertex + 24 + NARROW_BYTES) * sizes.owned + sizes.owned // 8,
     loop=bfs_hybrid,
     takes_until=True,
 )

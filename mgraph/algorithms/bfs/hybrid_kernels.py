@@ -47,7 +47,7 @@ def begin_search(starts, indptr, queue, words, counters):
         u = np.uint64(starts[i])
         queue[i] = u
         words[u] = u
-        counters[ARCS] += indptr[u + ONE] - indptr[u]
+        counters[ARCS] += np.int64(indptr[u + ONE]) - np.int64(indptr[u])
     counters[ARCS_LEFT] -= counters[ARCS]
 
 
@@ -128,7 +128,7 @@ def push(level, begin, end, indptr, targets, queue, words):
                 if before == UNREACHED:
                     queue[size] = v
                     size += ONE
-                    arcs += indptr[v + ONE] - indptr[v]
+                    arcs += np.int64(indptr[v + ONE]) - np.int64(indptr[v])
     return end, np.int64(size), arcs
 
 

@@ -21,6 +21,7 @@ from mgraph.algorithms.variant import GraphSizes, Variant
 from mgraph.backends.cpu import SERIAL_ITEMS, CpuBackend
 from mgraph.comm.base import Communicator
 from mgraph.errors import CommAborted
+from mgraph.shard.narrow_indptr import NARROW_BYTES, narrow_indptr
 from mgraph.shard.shard import Shard
 from mgraph.types import Array
 
@@ -37,6 +38,7 @@ def search_by_cores(shard: Shard, comm: Communicator, searches: Searches, trace:
     backend = shard.backend
     assert isinstance(backend, CpuBackend), "the variant applies to no other"
     rows = shard.rows
+    indptr = narrow_indptr(shard)
     n = shard.num_owned
     starts = states_of(shard, searches.sources)
     has_columns = searches.targets is not None
@@ -59,12 +61,12 @@ def search_by_cores(shard: Shard, comm: Communicator, searches: Searches, trace:
         if searches.weighted:
             weights, min_degree, capacity, inverse = way
             backend.run_ranges(
-                search_sources, len(batch), rows.indptr, rows.targets, weights, batch, until, has_columns, min_degree,
+                search_sources, len(batch), indptr, rows.targets, weights, batch, until, has_columns, min_degree,
                 capacity, inverse, limit, found, light=LIGHT_SEARCH,
             )  # fmt: skip
         else:
             backend.run_ranges(
-                search_levels, len(batch), rows.indptr, rows.targets, batch, until, has_columns, limit, found,
+                search_levels, len(batch), indptr, rows.targets, batch, until, has_columns, limit, found,
                 light=LIGHT_SEARCH,
             )  # fmt: skip
         trace.superstep(method="cores", frontier=len(batch), arcs=len(batch) * shard.info.num_arcs)
@@ -72,12 +74,13 @@ def search_by_cores(shard: Shard, comm: Communicator, searches: Searches, trace:
 
 
 def _bytes(sizes: GraphSizes) -> int:
-    """Return the bytes of what two cores work on, and of the rows that are handed on together.
+    """Return the bytes of what two cores work on, of narrow starts, and of the rows that are handed on together.
 
     A search that is begun anew has a second queue, and predecessors.
     """
     of_queue = queue_bytes(queue_capacity(sizes.owned), sizes.state, sizes.vertex)
-    return 2 * (of_queue + (sizes.state + 2 * sizes.vertex) * sizes.owned + 8 * SLOTS) + ROWS_BYTES
+    of_core = of_queue + (sizes.state + 2 * sizes.vertex) * sizes.owned + 8 * SLOTS
+    return 2 * of_core + NARROW_BYTES * sizes.owned + ROWS_BYTES
 
 
 VARIANT = Variant(

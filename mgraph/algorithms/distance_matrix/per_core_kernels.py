@@ -6,9 +6,10 @@
     where near is empty: the buckets begin anew at the least key in far
 
 An entry has the distance to which its vertex was lowered; one that is not the vertex's distance any more is dropped.
-Freed entries are used again, the last one first, so that those in use are in the cache. Where most weights are far
-below the width of a bucket, a vertex may be settled many times in it: such a search is given up, and begun anew with
-Dijkstra's algorithm (mgraph/algorithms/sssp/hybrid_kernels.py).
+Freed entries are used again, the last one first, so that those in use are in the cache. The arcs of a vertex are
+prefetched when it is inserted, so that they are in the cache when it is settled. Where most weights are far below the
+width of a bucket, a vertex may be settled many times in it: such a search is given up, and begun anew with Dijkstra's
+algorithm (mgraph/algorithms/sssp/hybrid_kernels.py).
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from mgraph.algorithms.sssp.hybrid_kernels import (
 )
 from mgraph.algorithms.sssp.radix_queue import begin_queue
 from mgraph.backends.kernel import inline, merged
-from mgraph.backends.numba_helpers import top_of
+from mgraph.backends.numba_helpers import arcs_of, top_of
+from mgraph.backends.numba_prefetch import prefetch_arcs
 
 # Buckets of near: their heads are in the L1 cache.
 SLOTS = 1024
@@ -105,6 +107,18 @@ def count_settled(until, dist, inverse, bucket, num_settled):
     return num_settled
 
 
+@merged
+def begin_buckets(start, dist, heads, keys, vertices, nexts, found):
+    """Find the start, whose entry is the only one in near."""
+    heads[:] = NONE
+    dist[start] = 0
+    found[0] = start
+    keys[0] = 0
+    vertices[0] = start
+    nexts[0] = NONE
+    heads[0] = 0
+
+
 @inline
 def settle_buckets(
     indptr, targets, weights, start, until, min_degree, inverse, limit, dist, heads, keys, vertices, nexts, found
@@ -113,13 +127,7 @@ def settle_buckets(
 
     `found` lists them. Vertices of less than `min_degree` arcs have none to be relaxed.
     """
-    heads[:] = NONE
-    dist[start] = 0
-    found[0] = start
-    keys[0] = 0
-    vertices[0] = start
-    nexts[0] = NONE
-    heads[0] = 0
+    begin_buckets(start, dist, heads, keys, vertices, nexts, found)
     base = slot = scanned = np.int64(0)
     far = free = np.int64(NONE)
     least = top_of(dist)
@@ -145,11 +153,12 @@ def settle_buckets(
         free = entry
         if d != dist[u]:
             continue
-        scanned += indptr[u + 1] - indptr[u]
+        begin, end = arcs_of(indptr, u)
+        scanned += end - begin
         # A vertex relaxed needs an entry for each arc, at most.
-        if scanned > MAX_RESCANS * len(targets) or used + indptr[u + 1] - indptr[u] > len(keys):
+        if scanned > MAX_RESCANS * len(targets) or used + end - begin > len(keys):
             return GIVEN_UP
-        for i in range(indptr[u], indptr[u + 1]):
+        for i in range(begin, end):
             v = targets[i]
             through = dist.dtype.type(d + dist.dtype.type(weights[i]))
             before = dist[v]
@@ -159,7 +168,9 @@ def settle_buckets(
             if before == top_of(dist):
                 found[num_found] = v
                 num_found += 1
-            if indptr[np.int64(v) + 1] - indptr[v] >= min_degree:
+            first, last = arcs_of(indptr, v)
+            if last - first >= min_degree:
+                prefetch_arcs(targets, weights, first)
                 entry, free, used = take_entry(nexts, free, used)
                 keys[entry] = through
                 vertices[entry] = v

@@ -40,6 +40,7 @@ from mgraph.backends.cpu import CpuBackend
 from mgraph.comm.base import Communicator
 from mgraph.errors import CommAborted
 from mgraph.partition import own_states
+from mgraph.shard.narrow_indptr import NARROW_BYTES, narrow_indptr
 from mgraph.shard.shard import Shard
 from mgraph.shard.user_ids import SMALL_SHARE
 from mgraph.shard.weight_sorted_rows import class_scale
@@ -149,6 +150,7 @@ class _SerialSearch:
         shard = self.shard
         rows = shard.rows
         state = self.queue.state
+        indptr = narrow_indptr(shard)
         begin_queue(*self.queue[2:], waiting, self.dist)
         listed = self.listed[self.num_reached :]
         state[MAX_SIZE] = self.max_waiting
@@ -159,7 +161,7 @@ class _SerialSearch:
                 raise CommAborted(shard.backend.stopped)
             state[MAX_SCANNED] = state[SCANNED] + STEP_ARCS
             settle_nearest(
-                *self.queue, rows.indptr, rows.targets, rows.weights, self.cutoff, self.targets, self.dist,
+                *self.queue, indptr, rows.targets, rows.weights, self.cutoff, self.targets, self.dist,
                 self.parents, listed,
             )  # fmt: skip
         self.size, found, found_arcs, scanned, self.num_as_far = state[SIZE : AS_FAR + 1].tolist()
@@ -192,11 +194,11 @@ class _SerialSearch:
 
 
 def _bytes(sizes: GraphSizes) -> int:
-    """Return the bytes of a search by buckets, and of predecessors, hops, a list and a queue."""
+    """Return the bytes of a search by buckets, and of predecessors, hops, a list, a queue and narrow starts of rows."""
     state = searched_bytes(sizes, has_peer_buffers=False)
     return (
         step_bytes(sizes)
-        + (sizes.vertex + 4) * sizes.owned
+        + (sizes.vertex + 4 + NARROW_BYTES) * sizes.owned
         + sizes.vertex * sizes.owned // SMALL_SHARE
         + queue_bytes(queue_capacity(sizes.owned), state, sizes.vertex)
     )
