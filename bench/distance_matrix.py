@@ -1,8 +1,9 @@
 """Distances from some vertices to all beside SciPy's `dijkstra` and igraph's `distances`, in one run.
 
 By weights on an RMAT graph, and by hops and weights on road maps (`--road`, weights 1 to 255). All have their graph
-built, and return a matrix in Python. Distances are compared: a difference ends the run. Appends a record for each row;
-the table is that of docs/many-roots.md.
+built, and return a matrix in Python. Distances are compared: a difference ends the run. Appends a record for each row,
+with the machine's load: mgraph uses all cores and SciPy one, so that other work on them changes the ratio. The table is
+that of docs/many-roots.md.
 
     python bench/distance_matrix.py --scale 16 --road roads/NY.gr.xz
 """
@@ -10,6 +11,7 @@ the table is that of docs/many-roots.md.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 
 import igraph
@@ -32,7 +34,7 @@ def main() -> int:
     parser.add_argument("--road", nargs="*", default=[], help="road maps")
     parser.add_argument("--sources", type=int, default=64, help="number of random sources")
     given = parser.parse_args()
-    print("| graph | distances | mgraph ms | SciPy ms | igraph ms |\n| --- | --- | --- | --- | --- |")
+    print("| graph | distances | mgraph ms | SciPy ms | igraph ms | load |\n| --- | --- | --- | --- | --- | --- |")
     with mg.connect(num_ranks=1, backend="cpu") as cluster:
         with mg.rmat(given.scale, cluster=cluster) as g:
             for weighted in (False, True):
@@ -69,11 +71,12 @@ def measure(g: Graph, count: int, *, weighted: bool) -> None:
     scipy_s, expected = least(REPEATS, by_scipy)
     igraph_s, _ = least(1, by_igraph)
     np.testing.assert_array_equal(np.where(found < 0, np.inf, found), expected)
+    load = round(os.getloadavg()[0], 1)
     facts = {"bench": "distance_matrix", "graph": g.name, "weighted": weighted, "sources": count, "validated": True}
     times = {"ms": seconds, "scipy_ms": scipy_s, "igraph_ms": igraph_s}
-    record.append("cpu", None, facts | {name: round(1e3 * s, 2) for name, s in times.items()})
+    record.append("cpu", None, facts | {name: round(1e3 * s, 2) for name, s in times.items()} | {"load": load})
     cells = " | ".join(f"{1e3 * s:.0f}" for s in times.values())
-    print(f"| {g.name} | {'weights' if weighted else 'hops'} | {cells} |", flush=True)
+    print(f"| {g.name} | {'weights' if weighted else 'hops'} | {cells} | {load} |", flush=True)
 
 
 if __name__ == "__main__":
