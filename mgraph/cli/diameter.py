@@ -8,13 +8,38 @@ from typing import Any
 
 import click
 
-from mgraph.api.eccentricity import Bounds, bounded
+from mgraph.api.eccentricity import bounded
 from mgraph.api.graph import Graph
-from mgraph.api.rebuild import repeated_after_loss
 from mgraph.api.subgraph import largest_component
-from mgraph.cli.algorithm_command import graph_of, order_option
-from mgraph.cli.options import cluster_options, input_options, json_option, print_json, source_of
+from mgraph.cli.algorithm_command import BareResult, CommandSpec, Options, Show, order_option, run_command, unless_hops
+from mgraph.cli.options import cluster_options, input_options, json_option
 from mgraph.formatting import counted, readable_seconds
+
+
+def _find(built: Graph, options: Options, show: Show) -> BareResult:
+    lower_bound = options["lower_bound"]
+    with contextlib.ExitStack() as parts:
+        g = built
+        if options["largest"]:
+            g = parts.enter_context(largest_component(built, strong=built.info.directed))
+        show(f"diameter of {g!r}")
+        started = time.perf_counter()
+        bounds = parts.enter_context(bounded(g, False if options["hops"] else None))
+        found = bounds.sweep() if lower_bound else bounds.narrow("diameter")
+        seconds = time.perf_counter() - started
+    length = f"{found:,}" if bounds.weighted else counted(int(found), "hop")
+    searches = counted(bounds.num_searches, "search")
+    least = "at least " if lower_bound else ""
+    facts = {"weighted": bounds.weighted, "exact": not lower_bound, "diameter": found}
+    facts |= {"searches": bounds.num_searches, "seconds": seconds}
+    return BareResult(g, facts, f"<diameter of {g.name}: {least}{length}, {searches}, {readable_seconds(seconds)}>")
+
+
+def _describe(found: BareResult, options: Options) -> tuple[list[str], dict[str, Any]]:
+    return [], found.value
+
+
+DIAMETER_COMMAND = CommandSpec(_find, _describe, reads_weights=unless_hops)
 
 
 @click.command()
@@ -25,30 +50,10 @@ from mgraph.formatting import counted, readable_seconds
 @order_option
 @cluster_options
 @json_option
-def diameter(hops: bool, lower_bound: bool, largest: bool, **options: Any) -> None:
+def diameter(**options: Any) -> None:
     """Find how far the two vertices of INPUT that are farthest apart are from each other.
 
     INPUT is a file, or a spec such as rmat:20. It must be connected, or --largest is needed; a directed graph must be
     strongly connected.
     """
-    edges = source_of(options["input"], options, ends_only=hops)
-    with graph_of(edges, options) as (built, show), contextlib.ExitStack() as parts:
-        g = parts.enter_context(largest_component(built, strong=built.info.directed)) if largest else built
-        show(f"diameter of {g!r}")
-        started = time.perf_counter()
-        found, bounds = _find(g, False if hops else None, lower_bound)
-        seconds = time.perf_counter() - started
-    if options["as_json"]:
-        about = {"graph": g.name, "info": g.info, "weighted": bounds.weighted, "exact": not lower_bound}
-        print_json(about | {"diameter": found, "searches": bounds.num_searches, "seconds": seconds})
-        return
-    length = f"{found:,}" if bounds.weighted else counted(int(found), "hop")
-    searches = counted(bounds.num_searches, "search")
-    least = "at least " if lower_bound else ""
-    click.echo(f"<diameter of {g.name}: {least}{length}, {searches}, {readable_seconds(seconds)}>")
-
-
-@repeated_after_loss
-def _find(g: Graph, weighted: bool | None, lower_bound: bool) -> tuple[int | float, Bounds]:
-    with bounded(g, weighted) as bounds:
-        return (bounds.sweep() if lower_bound else bounds.narrow("diameter")), bounds
+    run_command(DIAMETER_COMMAND, options)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,15 @@ import numpy as np
 
 from mgraph.api.distance_matrix import DistanceMatrix, distance_matrix
 from mgraph.api.graph import Graph
-from mgraph.cli.algorithm_command import CommandSpec, Input, Options, Show, algorithm_options, run_command
+from mgraph.cli.algorithm_command import (
+    CommandSpec,
+    Input,
+    Options,
+    Show,
+    algorithm_options,
+    run_command,
+    unless_hops,
+)
 from mgraph.cli.options import search_input_options
 from mgraph.cli.traverse import Cutoff, check_ends, vertex_of
 from mgraph.errors import InputError, UsageError
@@ -84,7 +91,7 @@ def _check_edges(edges: Input, options: Options) -> None:
         check_ends(edges, tuple(named), None, weighted=False)
 
 
-DISTANCES_COMMAND = CommandSpec(_find, _describe, reads_weights=True, check_edges=_check_edges)
+DISTANCES_COMMAND = CommandSpec(_find, _describe, reads_weights=unless_hops, check_edges=_check_edges)
 
 
 @click.command()
@@ -101,4 +108,4 @@ def distances(**options: Any) -> None:
     Distances are by weights if INPUT has them. Without a target they are to all vertices. --output writes a row for
     each pair; without it the first pairs are printed.
     """
-    run_command(dataclasses.replace(DISTANCES_COMMAND, reads_weights=not options["hops"]), options)
+    run_command(DISTANCES_COMMAND, options)

@@ -9,7 +9,15 @@ import click
 from mgraph.api.graph import Graph
 from mgraph.api.hits import Hits
 from mgraph.api.hits import hits as find_hubs
-from mgraph.cli.algorithm_command import CommandSpec, Input, Options, Show, algorithm_options, run_command
+from mgraph.cli.algorithm_command import (
+    CommandSpec,
+    Input,
+    Options,
+    Show,
+    algorithm_options,
+    always,
+    run_command,
+)
 from mgraph.cli.options import Tolerance, WholeNumber, layout_option
 from mgraph.errors import UsageError
 
@@ -35,7 +43,7 @@ def _check_edges(edges: Input, options: Options) -> None:
         raise UsageError("--validate needs rows: use --layout rows")
 
 
-HITS_COMMAND = CommandSpec(_find, _describe, reads_weights=True, check_edges=_check_edges)
+HITS_COMMAND = CommandSpec(_find, _describe, reads_weights=always, check_edges=_check_edges)
 
 
 @click.command()

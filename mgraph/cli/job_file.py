@@ -17,13 +17,18 @@ import click
 from mgraph.cli.algorithm_command import CommandSpec, Options, order_option
 from mgraph.cli.bipartite import BIPARTITE_COMMAND, bipartite
 from mgraph.cli.bridges import BRIDGES_COMMAND, bridges
+from mgraph.cli.closeness import CLOSENESS_COMMAND, closeness
 from mgraph.cli.components import COMPONENTS_COMMAND, components
 from mgraph.cli.core_numbers import CORE_NUMBERS_COMMAND, core_numbers
+from mgraph.cli.degrees import DEGREES_COMMAND, degrees
+from mgraph.cli.diameter import DIAMETER_COMMAND, diameter
 from mgraph.cli.distances import DISTANCES_COMMAND, distances
 from mgraph.cli.hits import HITS_COMMAND, hits
+from mgraph.cli.k_hop import K_HOP_COMMAND, k_hop
 from mgraph.cli.msf import MSF_COMMAND, msf
 from mgraph.cli.options import BUILD_OPTIONS, cluster_options, input_options, layout_option
 from mgraph.cli.pagerank import PAGERANK_COMMAND, pagerank
+from mgraph.cli.path import PATH_COMMAND, path
 from mgraph.cli.plan import Bytes
 from mgraph.cli.steiner_tree import STEINER_TREE_COMMAND, steiner_tree
 from mgraph.cli.strong_components import STRONG_COMPONENTS_COMMAND, strong_components
@@ -33,10 +38,15 @@ from mgraph.errors import InputError, UsageError
 COMMANDS: dict[str, tuple[click.Command, CommandSpec]] = {
     "bfs": (bfs, BFS_COMMAND),
     "sssp": (sssp, SSSP_COMMAND),
+    "path": (path, PATH_COMMAND),
     "distances": (distances, DISTANCES_COMMAND),
+    "k-hop": (k_hop, K_HOP_COMMAND),
     "components": (components, COMPONENTS_COMMAND),
     "strong-components": (strong_components, STRONG_COMPONENTS_COMMAND),
     "core-numbers": (core_numbers, CORE_NUMBERS_COMMAND),
+    "degrees": (degrees, DEGREES_COMMAND),
+    "closeness": (closeness, CLOSENESS_COMMAND),
+    "diameter": (diameter, DIAMETER_COMMAND),
     "bipartite": (bipartite, BIPARTITE_COMMAND),
     "bridges": (bridges, BRIDGES_COMMAND),
     "msf": (msf, MSF_COMMAND),

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import mgraph
+from mgraph.api.results import Result
 from mgraph.cli.algorithm_command import OUTPUTS, CommandResult
 from mgraph.cli.doctor import installed_versions
 from mgraph.cli.job_file import Job, Run
@@ -70,16 +71,16 @@ def set_entry(manifest: Manifest, run: Run, found: CommandResult | None) -> None
     """Set the entry of a run: of its result, or that its outputs are going to be written."""
     entry: dict[str, Any] = {"parameters": plain(run.table), "outputs": None}
     if found is not None:
-        stats = plain(found.result.stats)
-        stats["supersteps"] = len(stats["supersteps"])
         entry |= {
             "outputs": checksums(run),
             "summary": found.summary,
             **plain(found.facts),
             "info": plain(found.result.graph.info),
-            "stats": stats,
             "versions": {"mgraph": mgraph.__version__} | installed_versions(),
         }
+        if isinstance(found.result, Result):
+            stats = found.result.stats
+            entry["stats"] = plain(stats) | {"supersteps": len(stats.supersteps)}
     others = [other for other in manifest["runs"] if other["parameters"] != entry["parameters"]]
     manifest["runs"] = [*others, entry]
 

@@ -10,7 +10,15 @@ from mgraph.api.checkpoints import checkpoint_folder
 from mgraph.api.graph import Graph
 from mgraph.api.pagerank import PageRank, as_damping
 from mgraph.api.pagerank import pagerank as find_scores
-from mgraph.cli.algorithm_command import CommandSpec, Input, Options, Show, algorithm_options, run_command
+from mgraph.cli.algorithm_command import (
+    CommandSpec,
+    Input,
+    Options,
+    Show,
+    algorithm_options,
+    always,
+    run_command,
+)
 from mgraph.cli.components import refuse_checkpoint_without_rows
 from mgraph.cli.options import Tolerance, WholeNumber, checkpoint_option, layout_option
 from mgraph.cli.traverse import vertex_of
@@ -45,7 +53,7 @@ def _check_edges(edges: Input, options: Options) -> None:
         raise UsageError("--validate needs rows: use --layout rows")
 
 
-PAGERANK_COMMAND = CommandSpec(_find, _describe, reads_weights=True, check_edges=_check_edges)
+PAGERANK_COMMAND = CommandSpec(_find, _describe, reads_weights=always, check_edges=_check_edges)
 
 
 @click.command()

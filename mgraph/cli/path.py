@@ -6,18 +6,45 @@ from typing import Any
 
 import click
 
+from mgraph.api.graph import Graph
 from mgraph.api.paths import shortest_path
-from mgraph.cli.algorithm_command import graph_of, order_option
-from mgraph.cli.options import (
-    cluster_options,
-    json_option,
-    print_json,
-    search_input_options,
-    source_of,
+from mgraph.cli.algorithm_command import (
+    BareResult,
+    CommandSpec,
+    Input,
+    Options,
+    Show,
+    order_option,
+    run_command,
+    unless_hops,
 )
+from mgraph.cli.options import cluster_options, json_option, search_input_options
 from mgraph.cli.traverse import check_ends, sources_of, vertex_of
-from mgraph.edges import has_weights
 from mgraph.formatting import counted
+
+
+def _find(g: Graph, options: Options, show: Show) -> BareResult:
+    show(f"path in {g!r}")
+    source, target, hops = (options[name] for name in ("source", "target", "hops"))
+    (start,) = sources_of(g, (source,))
+    found = shortest_path(g, start, vertex_of(g.info.labels, target), weighted=False if hops else None)
+    weighted = g.info.weight_dtype is not None and not hops
+    facts = {"weighted": weighted} | found._asdict()
+    if not found.vertices:
+        return BareResult(g, facts, f"no path from {source} to {target}")
+    length = f"{found.distance:,}" if weighted else counted(int(found.distance), "hop")
+    return BareResult(g, facts, f"{length}: {' -> '.join(map(str, found.vertices))}")
+
+
+def _describe(found: BareResult, options: Options) -> tuple[list[str], dict[str, Any]]:
+    return [], found.value
+
+
+def _check_edges(edges: Input, options: Options) -> None:
+    check_ends(edges, (options["source"],), options["target"], weighted=False)
+
+
+PATH_COMMAND = CommandSpec(_find, _describe, reads_weights=unless_hops, check_edges=_check_edges)
 
 
 @click.command()
@@ -34,22 +61,9 @@ from mgraph.formatting import counted
 @order_option
 @cluster_options
 @json_option
-def path(source: str, target: str, hops: bool, **options: Any) -> None:
+def path(**options: Any) -> None:
     """Find a shortest path between two vertices of INPUT, by weights if it has them.
 
     INPUT is a file, or a spec such as rmat:20. The search ends once the target is found.
     """
-    edges = source_of(options["input"], options, ends_only=hops)
-    check_ends(edges, (source,), target, weighted=False)
-    with graph_of(edges, options) as (g, show):
-        show(f"path in {g!r}")
-        (start,) = sources_of(g, (source,))
-        found = shortest_path(g, start, vertex_of(g.info.labels, target), weighted=False if hops else None)
-    weighted = has_weights(edges) and not hops
-    if options["as_json"]:
-        print_json({"graph": g.name, "info": g.info, "weighted": weighted} | found._asdict())
-    elif found.vertices:
-        length = f"{found.distance:,}" if weighted else counted(int(found.distance), "hop")
-        click.echo(f"{length}: {' -> '.join(map(str, found.vertices))}")
-    else:
-        click.echo(f"no path from {source} to {target}")
+    run_command(PATH_COMMAND, options)

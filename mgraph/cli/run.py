@@ -14,7 +14,7 @@ from mgraph.cli.algorithm_command import (
     refuse_same_outputs,
     run_and_write,
 )
-from mgraph.cli.job_file import Job, Run, read_job
+from mgraph.cli.job_file import COMMANDS, Job, Run, read_job
 from mgraph.cli.job_manifest import (
     Manifest,
     entry_of,
@@ -36,7 +36,7 @@ from mgraph.io.write import require_file
 from mgraph.planning.memory import GraphPlan, plan_graph
 
 
-@click.command()
+@click.command(epilog=f"Algorithms: {', '.join(COMMANDS)}.")
 @click.argument("job", metavar="JOB")
 @click.option("--dry-run", is_flag=True, help="Check the job; print the memory plan, and what would be written.")
 @click.option("--overwrite", is_flag=True, help="Run again what is done already, and replace files that exist.")
@@ -92,7 +92,7 @@ def _checked(job: Job, missing: list[Run]) -> Input:
         with job.file.at(*run.place):
             check_outputs(run.options)
     with job.file.at("graph"), job.context:
-        reads_weights = any(run.spec.reads_weights for run in missing)
+        reads_weights = any(run.spec.reads_weights(run.options) for run in missing)
         edges = source_of(job.options["input"], job.options, ends_only=not reads_weights)
     for run in missing:
         with job.file.at(*run.place):

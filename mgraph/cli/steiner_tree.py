@@ -9,7 +9,15 @@ import click
 from mgraph.api.graph import Graph
 from mgraph.api.steiner_tree import SteinerTree, require_undirected
 from mgraph.api.steiner_tree import steiner_tree as find_tree
-from mgraph.cli.algorithm_command import CommandSpec, Input, Options, Show, algorithm_options, run_command
+from mgraph.cli.algorithm_command import (
+    CommandSpec,
+    Input,
+    Options,
+    Show,
+    algorithm_options,
+    always,
+    run_command,
+)
 from mgraph.cli.traverse import check_ends, sources_of
 
 
@@ -27,7 +35,7 @@ def _check_edges(edges: Input, options: Options) -> None:
     check_ends(edges, options["terminal"], None, weighted=False)
 
 
-STEINER_TREE_COMMAND = CommandSpec(_find, _describe, reads_weights=True, check_edges=_check_edges)
+STEINER_TREE_COMMAND = CommandSpec(_find, _describe, reads_weights=always, check_edges=_check_edges)
 
 
 @click.command("steiner-tree")

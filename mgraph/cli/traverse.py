@@ -137,7 +137,7 @@ def vertex_of(labels: str, text: str) -> int | str:
         return text  # which is refused there
 
 
-def _command_of(search: Callable[..., Traversed], limit: str, *, reads_weights: bool) -> CommandSpec:
+def _command_of(search: Callable[..., Traversed], limit: str, *, by_weights: bool) -> CommandSpec:
     """Return the command of a search; `limit` is the option that ends it early."""
     algorithm = search.__name__
 
@@ -149,7 +149,7 @@ def _command_of(search: Callable[..., Traversed], limit: str, *, reads_weights: 
         return search(g, sources_of(g, options["source"]), **how, **limited)
 
     def check_edges(edges: Input, options: Options) -> None:
-        check_ends(edges, options["source"], options["path_to"], weighted=reads_weights)
+        check_ends(edges, options["source"], options["path_to"], weighted=by_weights)
         method = options["method"]
         checkpoint_folder(algorithm, options["checkpoint"], method)
         if options["layout"] in ("compact", "host") and method not in ("auto", "sweep"):
@@ -160,7 +160,7 @@ def _command_of(search: Callable[..., Traversed], limit: str, *, reads_weights: 
     def check_cluster(cluster: Cluster, options: Options) -> None:
         refuse_method(cluster, algorithm, options["method"])
 
-    return CommandSpec(find, _describe, reads_weights, check_edges, check_cluster)
+    return CommandSpec(find, _describe, lambda options: by_weights, check_edges, check_cluster)
 
 
 def _describe(found: Traversed, options: Options) -> tuple[list[str], dict[str, Any]]:
@@ -171,5 +171,5 @@ def _describe(found: Traversed, options: Options) -> tuple[list[str], dict[str, 
     return lines, {"sources": found.sources, "path": path}
 
 
-BFS_COMMAND = _command_of(run_bfs, "depth_limit", reads_weights=False)
-SSSP_COMMAND = _command_of(run_sssp, "cutoff", reads_weights=True)
+BFS_COMMAND = _command_of(run_bfs, "depth_limit", by_weights=False)
+SSSP_COMMAND = _command_of(run_sssp, "cutoff", by_weights=True)

@@ -15,7 +15,8 @@ from losing_cluster import LosingCluster
 from mgraph.cli import algorithm_command
 from mgraph.cli.job_file import COMMANDS
 
-JOB = """
+SSSP = 'algorithm = "sssp"\nsource = "a"\noutput = "paths.csv"\n'
+JOB = f"""
 [graph]
 input = "edges.csv"
 
@@ -23,15 +24,22 @@ input = "edges.csv"
 backend = "cpu"
 
 [[run]]
-algorithm = "sssp"
-source = "a"
-output = "paths.csv"
-
+{SSSP}
 [[run]]
 algorithm = "components"
 validate = true
 output = "groups/"
 """
+
+
+# The keys of algorithms that have no rules by which they are checked.
+BARE = {
+    "path": 'source = "a"\ntarget = "c"\n',
+    "k-hop": 'source = "a"\nhops = 1\nsave = "near"\n',
+    "degrees": 'output = "degrees.csv"\n',
+    "closeness": 'harmonic = true\noutput = "closeness.csv"\n',
+    "diameter": "largest = true\n",
+}
 
 
 @pytest.fixture(autouse=True)
@@ -70,18 +78,38 @@ def test_job_writes_outputs_and_a_manifest_and_is_done(folder):
 
 
 def test_every_algorithm_runs_is_validated_and_is_done(folder):
-    more = dict.fromkeys(("bfs", "sssp", "distances"), 'source = ["a", "c"]\n')
-    more |= {"steiner-tree": 'terminal = ["a", "c"]\n', "hits": 'tolerance = "none"\n'}
+    checked = 'validate = true\noutput = "{}.csv"\n'
+    more = dict.fromkeys(("bfs", "sssp", "distances"), checked + 'source = ["a", "c"]\n')
+    more |= {"steiner-tree": checked + 'terminal = ["a", "c"]\n', "hits": checked + 'tolerance = "none"\n'}
+    more |= BARE
     for directed, chosen in ((False, COMMANDS.keys() - {"strong-components"}), (True, {"strong-components"})):
         text = f'[graph]\ninput = "edges.csv"\ndirected = {str(directed).lower()}\n[cluster]\nbackend = "cpu"\n'
         for name in sorted(chosen):
-            text += f'[[run]]\nalgorithm = "{name}"\nvalidate = true\noutput = "{name}.csv"\n'
-            text += more.get(name, "")
+            text += f'[[run]]\nalgorithm = "{name}"\n' + more.get(name, checked).format(name)
         job = f"job-{directed}.toml"
         (folder / job).write_text(text)
         assert run("run", job).stdout.splitlines()[-1].startswith(f"job-{directed}.manifest.json: {len(chosen)} run")
-        assert {f"{name}.csv" for name in chosen} < {*names()}
+        assert {f"{name}.csv" for name in chosen - BARE.keys()} < {*names()}
         assert "is done" in run("run", job).stdout
+    runs = json.loads((folder / "job-False.manifest.json").read_text())["runs"]
+    found = {each["parameters"]["algorithm"]: each for each in runs}
+    assert (found["path"]["distance"], found["path"]["vertices"]) == (3, ["a", "b", "c"])
+    assert (found["diameter"]["diameter"], found["diameter"]["info"]["num_vertices"]) == (3, 3)
+    assert pandas.read_csv("degrees.csv")["degrees"].tolist() == [2, 2, 2, 1, 1]
+    assert pandas.read_csv("closeness.csv")["harmonic"].tolist() == [1 / 2 + 1 / 3, 3 / 2, 4 / 3, 1 / 5, 1 / 5]
+    assert found["k-hop"]["levels"] == [1, 2]
+    assert "3 vertices" in run("components", "near", "--backend", "cpu").stdout
+    (folder / "near" / "mgraph.json").unlink()
+    assert "near is a folder with other files" in refused("run", "job-False.toml", code=2)
+
+
+def test_weights_are_not_read_for_runs_that_count_hops(folder):
+    (folder / "edges.csv").write_text("source,target,weight\na,b,2\nb,c,none\n")
+    text = JOB.replace(SSSP, f'algorithm = "path"\n{BARE["path"]}')
+    (folder / "job.toml").write_text(text)
+    assert "none" in refused("run", "job.toml", code=3)
+    (folder / "job.toml").write_text(text.replace('"path"', '"path"\nhops = true'))
+    assert run("run", "job.toml").stdout.startswith("2 hops: a -> b -> c\n")
 
 
 def test_only_what_is_missing_runs_again(folder):
@@ -107,7 +135,10 @@ def test_changed_input_is_said_and_nothing_is_replaced(folder):
 
 
 @pytest.mark.parametrize("is_written", [False, True])
-def test_run_that_ended_while_it_wrote_is_repeated(folder, monkeypatch, is_written):
+@pytest.mark.parametrize(("name", "output"), [("sssp", "paths.csv"), ("k-hop", "near")])
+def test_run_that_ended_while_it_wrote_is_repeated(folder, monkeypatch, name, output, is_written):
+    if name == "k-hop":
+        (folder / "job.toml").write_text(JOB.replace(SSSP, f'algorithm = "k-hop"\n{BARE["k-hop"]}'))
     write = algorithm_command.write_result
 
     def killed(found, options, show):
@@ -117,7 +148,7 @@ def test_run_that_ended_while_it_wrote_is_repeated(folder, monkeypatch, is_writt
 
     monkeypatch.setattr(algorithm_command, "write_result", killed)
     run("run", "job.toml", code=130)
-    assert ("paths.csv" in names()) == is_written
+    assert (output in names()) == is_written
     monkeypatch.undo()
     monkeypatch.chdir(folder)
     assert run("run", "job.toml").stdout.splitlines()[-1] == "job.manifest.json: 2 runs"
@@ -158,6 +189,8 @@ def test_dry_run_prints_the_plan_and_writes_nothing(folder):
     assert names() == ["edges.csv", "job.toml"]
     facts = json.loads(run("run", "job.toml", "--dry-run", "--json").stdout)
     assert [each["missing"] for each in facts["runs"]] == [True, True]
+    (folder / "job.toml").write_text(JOB.replace(SSSP, f'algorithm = "k-hop"\n{BARE["k-hop"]}'))
+    assert "run 1, k-hop, would write near" in run("run", "job.toml", "--dry-run").stdout
     (folder / "job.toml").write_text(JOB + '[limits]\nmemory = "1KiB"\n')
     for options in ((), ("--dry-run",)):
         assert "1 KiB" in refused("run", "job.toml", *options, code=5)
@@ -170,6 +203,8 @@ def test_dry_run_prints_the_plan_and_writes_nothing(folder):
     [
         ("edges.csv", "none.csv", "none.csv: no such file"),
         ('"groups/"', '"paths.csv"', "paths.csv would be written twice"),
+        (SSSP, 'algorithm = "k-hop"\nsource = "a"\nhops = 1\nsave = "groups"\n', "groups/ would be written twice"),
+        (SSSP, 'algorithm = "k-hop"\nsource = "a"\nhops = 1\nsave = "no/near"\n', "/no/near: there is no folder"),
         ('"groups/"', '"edges.csv"', "job.toml:13: run[2]: edges.csv is the input"),
         ('"paths.csv"', '"none/paths.csv"', "job.toml:8: run[1]: none/paths.csv: there is no folder none"),
         ('"paths.csv"', '"paths.npz"', "job.toml:8: run[1]: paths.npz: a .npz file holds numbers"),
@@ -222,3 +257,23 @@ def test_job_is_done_after_a_loss_of_ranks_in_any_of_its_calls(folder, monkeypat
     for lost in range(1, ranks.jobs + 1):
         ranks, found = run_losing(lost)
         assert ranks.jobs >= lost and found == expected
+
+
+@pytest.mark.parametrize("name", BARE)
+def test_bare_result_is_found_and_written_after_a_loss_of_ranks_in_any_of_its_calls(folder, monkeypatch, name):
+    text = '[graph]\ninput = "edges.csv"\n[cluster]\nbackend = "cpu"\n[limits]\non-loss = "rebuild"\n'
+    (folder / "job.toml").write_text(f'{text}[[run]]\nalgorithm = "{name}"\n{BARE[name]}')
+
+    def run_losing(lost):
+        ranks = LosingCluster()
+        ranks.lost_job = lost
+        monkeypatch.setattr(algorithm_command, "connect", lambda **where: ranks)
+        run("run", "job.toml", "--overwrite")
+        (entry,) = json.loads((folder / "job.manifest.json").read_text())["runs"]
+        return ranks, {key: value for key, value in entry.items() if key not in ("seconds", "summary")}
+
+    ranks, expected = run_losing(0)
+    assert ranks.jobs > 0
+    for lost in range(1, ranks.jobs + 1):
+        again, found = run_losing(lost)
+        assert again.jobs > ranks.jobs and found == expected
