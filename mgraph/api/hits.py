@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from mgraph.algorithms.hits.mutual_iteration import WHOLE, HitsSpec
+from mgraph.api.checkpoints import checkpoint_folder
 from mgraph.api.columns import Column
 from mgraph.api.graph import Graph, Stored, require_graph
 from mgraph.api.pagerank import as_iterations, as_number, as_weighted
@@ -70,6 +72,7 @@ def hits(
     max_iterations: int = 100,
     normalized: bool = True,
     weighted: bool | None = None,
+    checkpoint: str | os.PathLike | None = None,
 ) -> Hits:
     """Find hubs, which have arcs to good authorities, and authorities, which have arcs from good hubs.
 
@@ -85,6 +88,8 @@ def hits(
         Whether the scores of all vertices sum up to 1; otherwise the greatest is 1.
     weighted
         Whether an arc counts as much as its weight, or all alike; by default by weights if the graph has them.
+    checkpoint
+        As in `pagerank`.
 
     Returns
     -------
@@ -111,18 +116,25 @@ def hits(
     (2, [0.333, 0.333, 0.0, 0.333])
     """
     spec = hits_spec(g, tolerance, max_iterations, normalized, weighted)
+    folder = checkpoint_folder("hits", checkpoint)
+    if folder is not None:
+        g._require_rows("hits with a checkpoint")
     stored = Stored(g)
-    parts = g._run(compute_hits, [stored], stored.key, spec)
+    parts = g._run(compute_hits, [stored], stored.key, spec, folder)
     found = Hits(stored, spec, parts)
-    allowed = spec.largest_change
-    if allowed is not None and parts[0]["change"] >= allowed:
+    _require_converged(found, parts[0]["change"], spec.largest_change)
+    return found
+
+
+def _require_converged(found: Hits, change: int, allowed: int | None) -> None:
+    """Free a result whose last change is not below the tolerance, and raise NotConverged."""
+    if allowed is not None and change >= allowed:
         found.close()
         raise NotConverged(
             f"hits has not converged in {counted(found.iterations, 'iteration')}: the last changed all hub scores by "
             f"{found.change:.3g}, and the tolerance is {allowed / WHOLE:.3g}; "
             "give more iterations or a greater tolerance, or None for exactly this many iterations"
         )
-    return found
 
 
 def hits_spec(g: Graph, tolerance: Any, max_iterations: Any, normalized: Any, weighted: Any) -> HitsSpec:

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from mgraph.api.checkpoints import checkpoint_folder
 from mgraph.api.graph import Graph
 from mgraph.api.hits import Hits
 from mgraph.api.hits import hits as find_hubs
@@ -18,13 +19,14 @@ from mgraph.cli.algorithm_command import (
     always,
     run_command,
 )
-from mgraph.cli.options import Tolerance, WholeNumber, layout_option
+from mgraph.cli.components import refuse_checkpoint_without_rows
+from mgraph.cli.options import Tolerance, WholeNumber, checkpoint_option, layout_option
 from mgraph.errors import UsageError
 
 
 def _find(g: Graph, options: Options, show: Show) -> Hits:
     show(f"hits of {g!r}")
-    how = {name: options[name] for name in ("tolerance", "max_iterations", "normalized")}
+    how = {name: options[name] for name in ("tolerance", "max_iterations", "normalized", "checkpoint")}
     return find_hubs(g, **how)
 
 
@@ -39,6 +41,8 @@ def _describe(found: Hits, options: Options) -> tuple[list[str], dict[str, Any]]
 
 
 def _check_edges(edges: Input, options: Options) -> None:
+    refuse_checkpoint_without_rows(options)
+    checkpoint_folder("hits", options["checkpoint"])
     if options["check"] and options["layout"] in ("compact", "host"):
         raise UsageError("--validate needs rows: use --layout rows")
 
@@ -58,6 +62,7 @@ HITS_COMMAND = CommandSpec(_find, _describe, reads_weights=always, check_edges=_
 @click.option(
     "--normalized/--greatest-one", default=True, help="Scores sum up to 1, or the greatest is 1.", show_default=True
 )
+@checkpoint_option
 @layout_option
 @algorithm_options("the scores")
 def hits(**options: Any) -> None:

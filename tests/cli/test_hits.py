@@ -39,5 +39,7 @@ def test_refusals_name_the_option():
     assert "'x' is neither a number that is 0 or more nor none" in line
     line = refused("hits", "rmat:5", "--layout", "compact", "--validate", *CPU, code=2)
     assert "--validate needs rows: use --layout rows" in line
+    line = refused("hits", "rmat:5", "--layout", "compact", "--checkpoint", "kept", *CPU, code=2)
+    assert "--checkpoint needs rows: use --layout rows" in line
     line = refused("hits", "rmat:5", "--max-iterations", "1", *CPU, code=2)
     assert "hits has not converged in 1 iteration: the last changed all hub scores by" in line

@@ -79,6 +79,8 @@ SEARCHES = {
     "sssp.sweep": lambda g, **how: mg.sssp(g, 3, method="sweep", **how),
     "pagerank": lambda g, **how: mg.pagerank(g, tolerance=None, max_iterations=20, **how),
     "pagerank of some": lambda g, **how: mg.pagerank(g, max_iterations=99, personalization={3: 1, 77: 2}, **how),
+    "hits": lambda g, **how: mg.hits(g, tolerance=None, max_iterations=20, **how),
+    "hits without weights": lambda g, **how: mg.hits(g, tolerance=1e-3, weighted=False, normalized=False, **how),
     "sssp with a cutoff": lambda g, **how: mg.sssp(g, [3, 77], cutoff=900, **how),
 }
 
@@ -269,8 +271,10 @@ def test_search_of_a_gpu_goes_on_on_cpus(tmp_path, every_step, search):
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("find", [mg.connected_components, mg.minimum_spanning_forest])
-def test_components_and_forest_of_a_gpu_go_on_on_cpus_and_back(tmp_path, every_step, find):
+@pytest.mark.parametrize(
+    "find", [mg.connected_components, mg.minimum_spanning_forest, SEARCHES["pagerank"], SEARCHES["hits"]]
+)
+def test_call_of_a_gpu_goes_on_on_cpus_and_back(tmp_path, every_step, find):
     with mg.grid(8, 8, cluster=InProcessCluster(2)) as g, mg.grid(8, 8, cluster=local_cluster(GPU)) as on_gpu:
         expected = columns(find(g))
         for first, second in ((g, on_gpu), (on_gpu, g)):
@@ -328,6 +332,8 @@ def test_checkpoint_of_scores_for_other_vertices_is_refused(tmp_path, every_step
             mg.pagerank(g, personalization={3: 1}, checkpoint=tmp_path / "kept")
         with pytest.raises(UsageError, match="differs in its personalization: give"):
             mg.pagerank(g, personalization={4: 1}, checkpoint=tmp_path / "kept")
+        with pytest.raises(UsageError, match="differs in its algorithm: give"):
+            mg.hits(g, checkpoint=tmp_path / "kept")
 
 
 def test_graph_with_other_weights_alone_is_another_one(tmp_path, every_step):

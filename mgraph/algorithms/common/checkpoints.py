@@ -4,7 +4,7 @@ Of a search the distances alone are enough. Those of BFS are levels up to that o
 bounds, final below the bound of the bucket, and every other reached vertex waits: from there relaxations reach the same
 fixed point. Predecessors are found from the distances in the end. Components are kept as a tree root for each
 vertex, and whether its row is still to be linked; a spanning forest as the tree of each vertex, the edges taken, and
-those that may be. PageRank is kept as the scores of an iteration.
+those that may be. PageRank is kept as the scores of an iteration, HITS as its hub scores.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class KeptState:
     bound
         BFS: the level of the frontier. SSSP: below it all distances are final, and their arcs are relaxed. A forest:
         the weight below which no other edges than those listed are needed. PageRank: the rest that was divided last,
-        times 2^32, plus the number of iterations.
+        times 2^32, plus the number of iterations. HITS: this number.
     lists
         Edges by name: of each the position of an end, and its place in that vertex's row. A state that is found has
         those of the owned vertices.

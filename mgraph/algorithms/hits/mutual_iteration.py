@@ -9,7 +9,7 @@
 A score is an integer in units of 2^-61. What goes along an arc is rounded down to such an integer, so that the sum at a
 vertex does not depend on an order; without weights nothing is rounded. The sum over all vertices, by which they are
 scaled, is exact as well: it may be larger than 64 bits. A scaled score is a product of floats, rounded down. A vertex
-without arcs has no state and a score of 0.
+without arcs has no state and a score of 0. A checkpoint has the hub scores of an iteration.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mgraph.algorithms.common.checkpoints import KeptState
 from mgraph.algorithms.common.exact_sum import exact_sum, sum_of_ranks
 from mgraph.algorithms.common.traversal import Trace
 from mgraph.algorithms.hits.kernels import scale_scores
@@ -102,19 +103,28 @@ def iterate(shard: Shard, comm: Communicator, trace: Trace, spec: HitsSpec, pass
     hubs = xp.zeros(num, int)
     authorities = xp.zeros(num, int)
 
-    def scale(received: Array, scores: Array) -> int:
-        total = sum_of_ranks(comm, exact_sum(xp, received))
+    def scale(received: Array, factor: float, scores: Array) -> int:
         changed = xp.zeros(1, int)
-        scale_scores[backend](0, num, received, WHOLE / total, share, scores, given[base:], changed)
+        scale_scores[backend](0, num, received, factor, share, scores, given[base:], changed)
         if comm.size > 1:
             comm.allgather(given[base : base + partition.stride], given)
         return comm.sum(int(changed[0]))[0]
 
-    change = WHOLE
+    def scale_to_whole(received: Array, scores: Array) -> int:
+        return scale(received, WHOLE / sum_of_ranks(comm, exact_sum(xp, received)), scores)
+
+    checkpoints = trace.checkpoints
     iterations = 0
+    if (state := checkpoints.found) is not None:
+        iterations = int(state.bound)
+        # A score is a float rounded down: times 1 it is itself.
+        scale(state.values, 1.0, hubs)
+    change = WHOLE
     while iterations < spec.max_iterations and (spec.largest_change is None or change >= spec.largest_change):
-        scale(passing.along(given), authorities)
-        change = scale(passing.against(given), hubs)
+        if iterations and checkpoints.are_due(comm):
+            checkpoints.keep(KeptState(hubs, iterations))
+        scale_to_whole(passing.along(given), authorities)
+        change = scale_to_whole(passing.against(given), hubs)
         iterations += 1
         trace.superstep(method=passing.method, frontier=partition.num_positions, arcs=passing.arcs)
     return Hubs(hubs, authorities, iterations, change)

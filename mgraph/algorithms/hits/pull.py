@@ -43,4 +43,5 @@ VARIANT = Variant(
     needs=(IN_ROWS,),
     bytes=iteration_bytes,
     loop=hubs_by_pull,
+    keeps_checkpoints=True,
 )
