@@ -3,12 +3,13 @@
     python bench/checkpoints.py --columns 100000 --calls bfs.step sssp.near_far
     python bench/checkpoints.py --scale 20 --degree 512 --calls components forest --record
 
-The graph of searches is a long grid, of which they have many supersteps; that of components is directed and random, and
-that of a forest undirected and random. On two ranks a call runs without checkpoints, and with those that the settings
-say: for how long it has waited for them, and how much more time it and all its threads on a CPU take. The same call
-ends at the last superstep before 80 % of its time, and goes on on three ranks, from whichever checkpoint there is,
-beside a whole call there. All results are compared. `--every` and `--share` change the settings; `--pairs 3` compares
-calls with and without checkpoints three times, by medians.
+The graph of searches is a long grid, of which they have many supersteps; that of components, PageRank and HITS is
+directed and random, and that of a forest undirected and random. PageRank and HITS make 100 iterations. On two ranks a
+call runs without checkpoints, and with those that the settings say: for how long it has waited for them, and how much
+more time it and all its threads on a CPU take. The same call ends at the last superstep before 80 % of its time, and
+goes on on three ranks, from whichever checkpoint there is, beside a whole call there. All results are compared.
+`--every` and `--share` change the settings; `--pairs 3` compares calls with and without checkpoints three times, by
+medians.
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ CALLS: dict[str, Callable[..., Any]] = {
     "bfs.sweep": lambda g, **how: mg.bfs(g, 0, method="sweep", **how),
     "sssp.near_far": lambda g, **how: mg.sssp(g, 0, method="near_far", **how),
     "sssp.sweep": lambda g, **how: mg.sssp(g, 0, method="sweep", **how),
+    "pagerank": lambda g, **how: mg.pagerank(g, tolerance=None, weighted=False, **how),
+    "hits": lambda g, **how: mg.hits(g, tolerance=None, weighted=False, **how),
     "components": mg.connected_components,
     "forest": mg.minimum_spanning_forest,
 }
@@ -98,7 +101,7 @@ def main() -> int:
 
 def graph(name: str, given: argparse.Namespace, ranks: Cluster) -> mg.Graph:
     """Return the graph of a call."""
-    if name == "components":
+    if name in ("components", "pagerank", "hits"):
         return mg.fixed_out_degree(1 << given.scale, given.degree, weights=None, cluster=ranks)
     if name == "forest":
         return mg.uniform(1 << given.scale, given.degree, cluster=ranks)
