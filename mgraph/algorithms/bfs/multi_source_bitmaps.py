@@ -43,11 +43,12 @@ from mgraph.comm.base import Communicator
 from mgraph.shard.shard import Shard, cached_on_shard
 from mgraph.types import LEVEL, Array, signed
 
-# An arc that is pushed is an atomic operation, and after a push the words of all vertices are read. (All levels pulled:
-# 18 % more for 1,024 roots of rmat22 on one H200; the second one pushed also: 5 %.)
+# An arc that is pushed is an atomic operation, and after a push the words of all vertices are read. (1,024 roots of
+# rmat22 on one H200 take 18 % more if all levels are pulled, and 5 % more if the second one is pushed too.)
 PUSH_COST = 8
 SETTLE_COST = 4
-# Neighbors are tested if less than one arc in this many leads to the front. (Never: 5 % more; always: 3 %.)
+# A pull tests whether neighbors are in the front if less than one arc in this many leads to it. (5 % more if it never
+# does, 3 % if it always does.)
 TEST_SHARE = 2
 # Planes that a search allocates at once: for levels below 16.
 FIRST_PLANES = 4
@@ -76,7 +77,7 @@ class BitmapLevels:
 
 
 class BitmapSearch:
-    """The arrays of one search. Levels are recorded, or not."""
+    """The arrays of one search. Without `records_levels` the vertices of each front can only be counted."""
 
     def __init__(self, shard: Shard, roots: list[int | None], *, records_levels: bool = True) -> None:
         xp = shard.backend.xp
@@ -123,7 +124,7 @@ class BitmapSearch:
         trace.superstep(method="pull" if pulls else "push", frontier=num_front, arcs=arcs)
 
     def begin_level(self) -> None:
-        """Begin the plane that the level is the first to need."""
+        """Go on to the next level; clear the plane that it is the first to need, if it is."""
         self.level += 1
         if self.records_levels and self.level.bit_length() > self.num_planes:
             begin = self.num_planes * len(self.seen)
@@ -179,7 +180,7 @@ class BitmapSearch:
 
     @property
     def _recorded(self) -> int:
-        """The level, 0 if none is recorded: it has no bit."""
+        """The level whose planes are written; of level 0 none is."""
         return self.level if self.records_levels else 0
 
     def list_front(self) -> int:

@@ -1,18 +1,19 @@
 #include "multi_source_bitmaps_kernels.py"
 #include "prelude.cuh"
 
-// Two words, which a lane loads: a pair of lanes has a vertex's, the one of even index the first
-// two.
+// Two of a vertex's words. A pair of lanes loads all four: the even lane the first two, the odd
+// lane the last two.
 typedef Quad<i64> Half;
-constexpr vertex_t NONE = (vertex_t)-1;
+// Thread blocks of 256 at once on a multiprocessor: before compute capability 8.0 it has 1,024
+// threads.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-constexpr int AT_ONCE = 4;  // a multiprocessor has no more threads
+constexpr int MIN_BLOCKS = 4;
 #else
-constexpr int AT_ONCE = PULL_BLOCKS;
+constexpr int MIN_BLOCKS = PULL_BLOCKS;
 #endif
 constexpr u32 ALL_LANES = 0xFFFFFFFFu;
 static_assert(WORDS == 4 && TILE >= 2 && TILE <= 32, "a pair of lanes has a vertex's words");
-// The tiles of a warp, and the bytes of a bitmap that these take at once.
+// The tiles of a warp, and the bytes of a bitmap that these take at once: one, or two if TILE is 2.
 constexpr u32 TILES = 32 / TILE, BYTES = TILES > 8 ? TILES / 8 : 1;
 
 __device__ inline int first_word() { return 2 * (lane_index() & 1); }
@@ -38,9 +39,9 @@ __device__ inline Half alive_of(const i64* state) {
   return {{load_readonly(&alive[0]), load_readonly(&alive[1])}};
 }
 
-// Gather the words of COUNT neighbors, `stride` apart, by each pair of lanes: all loads are under
-// way at once. After the end of a row its last neighbor is loaded again. If `tested`, only
-// neighbors that are marked are loaded.
+// Gather the words of COUNT neighbors, `stride` apart, by each pair of lanes: all loads are in
+// flight at once. After the end of a row its last neighbor is loaded again. With TESTS only the
+// words of neighbors in the front are loaded.
 template <int COUNT, bool TESTS>
 __device__ inline void gather_of(Half& found, u32 first, u32 stride, u32 length,
                                  const vertex_t* row, const i64* front, const u8* marks) {
@@ -72,8 +73,8 @@ __device__ inline void merge(Half& found, int lanes) {
     for (int d = 2; d < lanes; d <<= 1) found.of[w] |= __shfl_xor_sync(ALL_LANES, found.of[w], d);
 }
 
+// Record the level of new bits of a word. The plane that a level begins is 0: it is not read.
 __device__ inline void record(i64* planes, i64 level, i64 num_owned, i64 at, i64 fresh) {
-  // A plane that this level begins is 0.
   bool begins_plane = !(level & (level - 1));
   for (i64 k = 0; level >> k; k++) {
     i64* word = &planes[k * num_owned * WORDS + at];
@@ -91,7 +92,7 @@ __device__ inline u32 votes_of_tile(bool vote) {
   return __ballot_sync(ALL_LANES, vote) >> (lane_index() / TILE * TILE) & OF_TILE;
 }
 
-// Gather the rows of a warp's tiles, each until it has the wanted words, and return whether that of
+// Gather the rows of a warp's tiles, each until it has the wanted bits, and return whether that of
 // the calling lane's tile lacks some.
 __device__ inline bool gather_rows(Half& found, const Half& wanted, u32 length, const vertex_t* row,
                                    const i64* front, const u8* marks, bool tests) {
@@ -120,22 +121,24 @@ __device__ inline void settle_half(i64 at, const Half& fresh, i64 level, i64 num
     if (fresh.of[w]) record(planes, level, num_owned, at + w, fresh.of[w]);
 }
 
-// A warp has some bytes of the bitmaps, and a tile of its lanes a vertex at a time.
-extern "C" __global__ void __launch_bounds__(256, AT_ONCE)
+// A warp has BYTES of each bitmap at a time, and a tile of it a vertex. It alone reads and writes
+// `seen` and writes the next front, marks and planes there; what others read is of the level
+// before. So no two warps race.
+extern "C" __global__ void __launch_bounds__(256, MIN_BLOCKS)
     pull_bitmaps(i64 lo, i64 hi, const i64* indptr, const vertex_t* targets, const i64* front,
                  const u8* marks, i64 level, i64 num_owned, i64* seen, i64* next_front,
                  u8* next_marks, i64* planes, i64* state) {
   u32 lane = lane_index() % TILE, tile = lane_index() / TILE;
-  i64 opened = marks_bytes(num_owned);
+  i64 open_at = marks_bytes(num_owned);
   bool tests = load_readonly(&state[TESTS_FRONT]);
   Half reached = {};
   // Rows are short: what a thread counts fits.
   u32 num_front = 0, front_arcs = 0, open_arcs = 0;
   for (i64 k = lo + BYTES * warp_index(); k < hi; k += BYTES * warp_count()) {
-    u32 was_open = 0, fresh_bits = 0;
+    u32 was_open = 0, front_bits = 0;
     for (u32 b = 0; b < BYTES && k + b < hi; b++)
-      was_open |= (u32)load_readonly(&marks[opened + k + b]) << (8 * b);
-    u32 still = was_open;
+      was_open |= (u32)load_readonly(&marks[open_at + k + b]) << (8 * b);
+    u32 open_bits = was_open;
     for (u32 part = 0; part < 8 * BYTES && was_open >> part; part += TILES) {
       i64 v = 8 * k + part + tile;
       bool is_mine = was_open >> (part + tile) & 1;
@@ -163,14 +166,14 @@ extern "C" __global__ void __launch_bounds__(256, AT_ONCE)
       u32 in_front = __ballot_sync(ALL_LANES, lane == 0 && is_front),
           closed = __ballot_sync(ALL_LANES, lane == 0 && is_mine && !is_missing);
       for (u32 t = 0; t < TILES; t++) {
-        fresh_bits |= (in_front >> (t * TILE) & 1) << (part + t);
-        still &= ~((closed >> (t * TILE) & 1) << (part + t));
+        front_bits |= (in_front >> (t * TILE) & 1) << (part + t);
+        open_bits &= ~((closed >> (t * TILE) & 1) << (part + t));
       }
     }
     u32 b = lane_index();
     if (b < BYTES && k + b < hi) {
-      next_marks[k + b] = (u8)(fresh_bits >> (8 * b));
-      next_marks[opened + k + b] = (u8)(still >> (8 * b));
+      next_marks[k + b] = (u8)(front_bits >> (8 * b));
+      next_marks[open_at + k + b] = (u8)(open_bits >> (8 * b));
     }
   }
   merge(reached, 32);
@@ -181,24 +184,26 @@ extern "C" __global__ void __launch_bounds__(256, AT_ONCE)
   warp_add(&state[OPEN_ARCS], open_arcs);
 }
 
+// A block has a vertex. Vertices of other blocks share the words of the next bitmaps with it: bits
+// are changed by atomics.
 extern "C" __global__ void pull_bitmaps_long(i64 lo, i64 hi, const vertex_t* rows,
                                              const i64* indptr, const vertex_t* targets,
                                              const i64* front, const u8* marks, i64 level,
                                              i64 num_owned, i64* seen, i64* next_front,
                                              u8* next_marks, i64* planes, i64* state) {
   __shared__ i64 of_block[WORDS];
-  i64 opened = marks_bytes(num_owned);
+  i64 open_at = marks_bytes(num_owned);
   u32 arcs = blockDim.x / 2;
   bool tests = load_readonly(&state[TESTS_FRONT]);
   for (i64 k = lo + blockIdx.x; k < hi; k += gridDim.x) {
     i64 v = rows[k], begin = indptr[v], length = indptr[v + 1] - begin;
-    if (!is_marked(marks + opened, (vertex_t)v)) continue;
+    if (!is_marked(marks + open_at, (vertex_t)v)) continue;
     Half wanted = without(alive_of(state), *(const Half*)&seen[v * WORDS + first_word()]);
     if (threadIdx.x < WORDS) of_block[threadIdx.x] = 0;
     bool is_missing = __syncthreads_or(has_any(wanted));
     for (i64 first = 0; is_missing && first < length; first += BLOCK_STEPS * arcs) {
       Half found = {};
-      // Of a row of any length: the arcs that are left, as far as they count.
+      // The arcs that are left, in 32 bits: a step reads fewer than the bound.
       i64 left = length - first;
       gather<BLOCK_STEPS>(found, threadIdx.x / 2, arcs, left < 1 << 30 ? (u32)left : 1u << 30,
                           targets + begin + first, front, marks, tests);
@@ -233,7 +238,7 @@ extern "C" __global__ void pull_bitmaps_long(i64 lo, i64 hi, const vertex_t* row
           atomic_add(&state[NUM_LONG], (i64)1);
           atomic_add(&state[OPEN_ARCS], length);
         } else {
-          clear_bit((u32*)(next_marks + opened), v);
+          clear_bit((u32*)(next_marks + open_at), v);
         }
       }
     }
@@ -251,14 +256,15 @@ __device__ inline u32 quads_of(u32 mask) {
   return (mask | mask >> 12) & 0xFFu;
 }
 
-// A warp has a word of the bitmaps, and 32 words of vertices at a time, each of them a lane's.
+// A warp has a word of 32 bits of each bitmap at a time, and a lane a word of a vertex: of 8
+// vertices in each of WORDS parts.
 extern "C" __global__ void settle_bitmaps(i64 lo, i64 hi, const i64* indptr, i64 level,
                                           i64 num_owned, i64* seen, i64* next_front, u8* next_marks,
                                           i64* planes, i64* state) {
   i64 w = lane_index() % WORDS, reached = 0, alive = load_relaxed(&state[ALIVE + w]);
   i64 num_front = 0, front_arcs = 0, num_long = 0, open_arcs = 0;
   for (i64 k = lo + warp_index(); k < hi; k += warp_count()) {
-    u32 fronts = 0, open = 0;
+    u32 front_bits = 0, open_bits = 0;
     for (int part = 0; part < WORDS; part++) {
       i64 at = 32 * (k * WORDS + part) + lane_index(), before = 0, fresh = 0;
       bool is_word = at < num_owned * WORDS;
@@ -274,19 +280,19 @@ extern "C" __global__ void settle_bitmaps(i64 lo, i64 hi, const i64* indptr, i64
       }
       reached |= fresh;
       bool is_open = is_word && (alive & ~(before | fresh));
-      fronts |= quads_of(__ballot_sync(ALL_LANES, fresh != 0)) << (8 * part);
-      open |= quads_of(__ballot_sync(ALL_LANES, is_open)) << (8 * part);
+      front_bits |= quads_of(__ballot_sync(ALL_LANES, fresh != 0)) << (8 * part);
+      open_bits |= quads_of(__ballot_sync(ALL_LANES, is_open)) << (8 * part);
     }
     i64 v = 32 * k + lane_index();
     i64 length = v < num_owned ? indptr[v + 1] - indptr[v] : 0;
-    bool is_front = fronts >> lane_index() & 1, is_open = open >> lane_index() & 1;
+    bool is_front = front_bits >> lane_index() & 1, is_open = open_bits >> lane_index() & 1;
     num_front += is_front;
     front_arcs += is_front ? length : 0;
     num_long += is_open && length >= BLOCK_ROW;
     open_arcs += is_open ? length : 0;
     if (lane_index() == 0) {
-      ((u32*)next_marks)[k] = fronts;
-      ((u32*)(next_marks + marks_bytes(num_owned)))[k] = open;
+      ((u32*)next_marks)[k] = front_bits;
+      ((u32*)(next_marks + marks_bytes(num_owned)))[k] = open_bits;
     }
   }
   for (int d = WORDS; d < 32; d <<= 1) reached |= __shfl_xor_sync(ALL_LANES, reached, d);

@@ -18,9 +18,10 @@ from mgraph.backends.shared_names import Constants, Offsets
 WORDS = 4
 # Rows of at least this many arcs are gathered by a block of threads.
 BLOCK_ROW = 1024
-# Threads that gather a short row: two load the words of a neighbor (with 4, 8 and 16 of them 1,024 roots of rmat22 take
-# 17, 19 and 24 ms on one H200). Neighbors that each pair of them loads at once, and the pairs of a block. A row is
-# tested for its end after 1, 2, 4 .. MAX_ROUNDS times that. Blocks of a multiprocessor, which bound the registers.
+# `tile`: threads that gather a short row; a pair of them loads the words of a neighbor. (With 4, 8 and 16 of them 1,024
+# roots of rmat22 take 17, 19 and 24 ms on one H200.) `steps`, `block_steps`: neighbors that a pair loads at once, in a
+# short row and in a long one. `max_rounds`: a tile tests whether it has all wanted bits after 1, 2, 4 .. max_rounds
+# times that. `pull_blocks`: thread blocks of a multiprocessor, which bound the registers.
 SIZES = Constants(words=WORDS, block_row=BLOCK_ROW, tile=4, steps=2, block_steps=4, max_rounds=4, pull_blocks=5)
 # Roots with a front, whether only neighbors in the front are gathered, roots that have a front at the next level, and
 # counts: vertices of the next front, arcs into it, open vertices of long rows, arcs into open vertices.
@@ -47,36 +48,36 @@ def pull_bitmaps(lo, hi, indptr, targets, front, marks, level, num_owned, seen, 
 
     A gather ends when all roots that are alive have reached the vertex. The bytes of both bitmaps are written.
     """
-    opened = marks_bytes(num_owned)
+    open_at = marks_bytes(num_owned)
     for k in range(lo, hi):
-        was_open = np.int64(marks[opened + k])
-        still = was_open
-        fresh = 0
+        was_open = np.int64(marks[open_at + k])
+        front_bits = 0
+        open_bits = was_open
         for bit in range(8):
             v = 8 * k + bit
             if (was_open >> bit) & 1 and indptr[v + 1] - indptr[v] < BLOCK_ROW:
                 found = _pull(v, indptr, targets, front, marks, level, num_owned, seen, next_front, planes, state)
-                fresh |= (found & 1) << bit
+                front_bits |= (found & 1) << bit
                 if found & 2 == 0:
-                    still &= ~(1 << bit)
-        next_marks[k] = fresh
-        next_marks[opened + k] = still
+                    open_bits &= ~(1 << bit)
+        next_marks[k] = front_bits
+        next_marks[open_at + k] = open_bits
 
 
 @kernel(lanes=256, vertex_t="targets")
 def pull_bitmaps_long(
     lo, hi, rows, indptr, targets, front, marks, level, num_owned, seen, next_front, next_marks, planes, state
 ):
-    """Do the same for the open ones of the vertices rows[lo..hi], of long rows, after the other kernel."""
-    opened = marks_bytes(num_owned)
+    """Do the same at the open ones of the vertices rows[lo..hi], of long rows, once all bytes are written."""
+    open_at = marks_bytes(num_owned)
     for k in range(lo, hi):
         v = np.int64(rows[k])
-        if (marks[opened + (v >> 3)] >> (v & 7)) & 1 != 0:
+        if (marks[open_at + (v >> 3)] >> (v & 7)) & 1 != 0:
             found = _pull(v, indptr, targets, front, marks, level, num_owned, seen, next_front, planes, state)
             if found & 1:
                 atomic_or(next_marks, v >> 3, 1 << (v & 7))
             if found & 2 == 0:
-                atomic_and(next_marks, opened + (v >> 3), ~(1 << (v & 7)))
+                atomic_and(next_marks, open_at + (v >> 3), ~(1 << (v & 7)))
 
 
 @inline
@@ -105,7 +106,7 @@ def _pull(v, indptr, targets, front, marks, level, num_owned, seen, next_front, 
 
 @inline
 def _settle_word(at, fresh, level, num_owned, seen, planes, state):
-    """Record new bits: their level L in the planes of its bits, the one that 1 << k begins being 0."""
+    """Record new bits in the planes of the level's binary digits; the plane that the level begins is 0."""
     seen[at] |= fresh
     atomic_or(state, _REACHED + at % WORDS, fresh)
     k = 0
@@ -129,10 +130,10 @@ def _count(is_front, is_open, length, state):
 @kernel(lanes=32)
 def settle_bitmaps(lo, hi, indptr, level, num_owned, seen, next_front, next_marks, planes, state):
     """Settle pushed bits of the vertices 32 * lo .. 32 * hi, and write their bytes of both bitmaps."""
-    opened = marks_bytes(num_owned)
+    open_at = marks_bytes(num_owned)
     for k in range(4 * lo, 4 * hi):
-        fronts = 0
-        still = 0
+        front_bits = 0
+        open_bits = 0
         for bit in range(min(8, num_owned - 8 * k)):
             v = 8 * k + bit
             is_front = False
@@ -146,11 +147,11 @@ def settle_bitmaps(lo, hi, indptr, level, num_owned, seen, next_front, next_mark
                     _settle_word(at, fresh, level, num_owned, seen, planes, state)
                 if state[_ALIVE + w] & ~seen[at] != 0:
                     is_open = True
-            fronts |= int(is_front) << bit
-            still |= int(is_open) << bit
+            front_bits |= int(is_front) << bit
+            open_bits |= int(is_open) << bit
             _count(is_front, is_open, indptr[v + 1] - indptr[v], state)
-        next_marks[k] = fronts
-        next_marks[opened + k] = still
+        next_marks[k] = front_bits
+        next_marks[open_at + k] = open_bits
 
 
 @kernel(vertex_t="frontier")

@@ -27,8 +27,8 @@ extern "C" __global__ void total_weights(i64 lo, i64 hi, const i64* indptr, cons
 
 // Whether sources give integers; floats may be multiplied by weights.
 constexpr bool GIVES_INTEGERS = (dist_t)0.5 == 0;
-// The arcs that a lane reads: as many loads in flight as leave registers for 1,024 threads of a
-// multiprocessor.
+// Length of a run, the arcs that a lane reads at once: as many loads in flight as leave registers
+// for 1,024 threads of a multiprocessor.
 constexpr int RUN = (GIVES_INTEGERS ? 64 : 32) / sizeof(vertex_t);
 
 // Read the values of a run at p, zeros from `end` on.
@@ -47,7 +47,8 @@ template <class T> __device__ inline void load_run(const T* p, const T* end, T (
 #pragma unroll
   for (int k = 0; k < RUN; k++) values[k] = p + k < end ? p[k] : (T)0;
 }
-// What the arcs first .. end of a run bring, and zeros: all loads before the first use.
+// What the arcs first .. end of a run bring, then zeros: all loads are in flight before the first
+// is used.
 __device__ inline void load_parts(i64 first, i64 end, i64 hi, const vertex_t* targets,
                                   const weight_t* weights, const dist_t* given, i64 (&parts)[RUN]) {
   vertex_t sources[RUN];
@@ -66,8 +67,8 @@ __device__ inline void load_parts(i64 first, i64 end, i64 hi, const vertex_t* ta
     for (int k = 0; k < RUN; k++) parts[k] = (i64)given_by[k];
   }
 }
-// The row that holds an arc, the same for all lanes of a converged warp: each divides the rest by
-// 32 where a thread alone divides it by 2.
+// The row that holds an arc, the same for all lanes of a converged warp: each step leaves a part of
+// 32 of the rows, where a thread alone halves them.
 __device__ inline i64 row_of_arc_by_warp(const i64* offsets, i64 num_rows, i64 arc) {
   i64 row = 0;
   for (i64 rows = num_rows; rows > 1;) {
@@ -80,8 +81,9 @@ __device__ inline i64 row_of_arc_by_warp(const i64* offsets, i64 num_rows, i64 a
   return row;
 }
 
-// A lane adds up the arcs of its run, row by row. The rows that begin and end in the run are
-// written; of the others the lanes add up their parts.
+// A lane adds up the arcs of its run, row by row. Race: a row that begins and ends in the run is
+// this lane's alone, and is written; of the others the lanes of a warp add up their parts, and all
+// warps add theirs by atomics.
 extern "C" __global__ void __launch_bounds__(256, 4)
     pull_scores(i64 lo, i64 hi, const i64* indptr, i64 num_rows, const vertex_t* targets,
                 const weight_t* weights, const dist_t* given, i64* received, i64* counters) {
@@ -92,7 +94,7 @@ extern "C" __global__ void __launch_bounds__(256, 4)
     load_parts(first, end, hi, targets, weights, given, parts);
     i64 row = row_of_arc_by_warp(indptr, num_rows, begin);
     i64 last_arc = (begin + 32 * RUN < hi ? begin + 32 * RUN : hi) - 1;
-    // All warps begin at the same offsets, which the cache has.
+    // All warps search from the same offsets on, which the cache has.
     i64 rows = row_of_arc_by_warp(indptr, num_rows, last_arc) - row + 1;
     // What the run adds to its last row, and to its first one if that began before the run.
     i64 last_row = -1, part = 0, first_row = -1, part_of_first = 0;
@@ -125,7 +127,7 @@ extern "C" __global__ void __launch_bounds__(256, 4)
         last_row = -1;
       }
     }
-    // Such a first row is the last row of the lane before. That of lane 0 is in another warp.
+    // A row that began before a run is the last row of the lane before, for lane 0 of another warp.
     i64 part_of_next = __shfl_down_sync(0xFFFFFFFFu, part_of_first, 1);
     if (lane_index() < 31) part += part_of_next;
     if (lane_index() == 0 && first_row >= 0) atomic_add(&received[first_row], part_of_first);
