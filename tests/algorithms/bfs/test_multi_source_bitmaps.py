@@ -13,7 +13,7 @@ from on_ranks import run_on_ranks
 from strategies import graphs, orders
 from sweep_checks import of_users
 from tiers import examples
-from zoo import CASES, ZOO, GraphCase, make_case, random_case
+from zoo import CASES, GraphCase, make_case, random_case
 
 from mgraph.algorithms.bfs.level_counts import count_levels_by_bitmaps
 from mgraph.algorithms.bfs.multi_source import BATCH_ROOTS
@@ -91,7 +91,3 @@ def test_search_of_many_arcs_pushes_small_fronts():
     case = make_case("clique with a tail", n + 30, [*clique, *[(v, v + 1) for v in range(n - 1, n + 29)]])
     steps = check(case, [n + 25])
     assert {"push", "pull"} == {step["method"] for step in steps}
-
-
-def test_levels_of_a_grid_equal_the_oracle():
-    check(ZOO["grid"], [0])
