@@ -37,7 +37,7 @@ class Recipe:
     lock
         Held while the graph is built again: calls of other threads wait for it.
     num_rebuilds
-        How often it was built again.
+        How often the graph was built again, in all its calls.
     """
 
     source: EdgeSource | EdgeTable | StoredGraph
@@ -97,7 +97,11 @@ def _run_and_rebuild(
 
 
 def repeated_after_loss(call: _Call) -> _Call:
-    """Begin a call of several jobs again if a loss of ranks takes what one of them has left there for the next."""
+    """Begin a call of several jobs again if a loss of ranks takes what one job has stored there for the next.
+
+    Jobs build the graph again by themselves. A call during which that happened MAX_REBUILDS times is not begun again,
+    however such calls are nested.
+    """
 
     @functools.wraps(call)
     def run(g: Graph, *args: Any, **options: Any) -> Any:

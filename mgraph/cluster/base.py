@@ -24,7 +24,8 @@ from mgraph.io.checks import as_integer
 # How long a failed job waits for the errors of the other ranks, to find the one that caused the failure.
 ERROR_WAIT_S = 2.0
 
-# Keys that a rank remembers to drop: of calls that were given up before they began.
+# Forgotten keys that a rank notes, of calls that were given up before they began. At one more it drops the others: if
+# the call of one of them still came, its object would stay until the rank's process ends.
 MAX_FORGOTTEN = 1024
 
 # What a call may do if it loses a rank, and with it its graph.
@@ -66,7 +67,7 @@ class Objects(dict[str, Any]):
     def forget(self, key: str) -> Any:
         """Drop a key, and return its object; if a call adds it later, drop it when that call ends.
 
-        No key is used again.
+        Keys are unique, so that a note that stays drops nothing else.
         """
         if len(self._forgotten) >= MAX_FORGOTTEN:
             self._forgotten = {}

@@ -122,26 +122,26 @@ class Lease:
 @contextmanager
 def logged_wait(client: Client, job: str, lease: str = "") -> Iterator[None]:
     """Log what the block waits for, if it takes longer than QUIET_WAIT_S: for workers, a lease, or a rank of a call."""
-    asks: list[asyncio.Future[None]] = []
+    logging: list[asyncio.Future[None]] = []
 
     async def log() -> None:
-        said = ""
+        logged = ""
         while True:
             with suppress(OSError, ClusterError):
                 what = await scheduler_of(client).mgraph_waits_for(lease=lease)
-                if what and what != said:
+                if what and what != logged:
                     log_of(None, job).warning("waits for %s", what)
-                    said = what
+                    logged = what
             await asyncio.sleep(QUIET_WAIT_S)
 
-    # A timer, and no task before it ends: most blocks are short.
-    begin = asyncio.get_running_loop().call_later(QUIET_WAIT_S, lambda: asks.append(asyncio.ensure_future(log())))
+    # A timer, which begins the task only when it ends: most blocks are short.
+    timer = asyncio.get_running_loop().call_later(QUIET_WAIT_S, lambda: logging.append(asyncio.ensure_future(log())))
     try:
         yield
     finally:
-        begin.cancel()
-        for ask in asks:
-            ask.cancel()
+        timer.cancel()
+        for task in logging:
+            task.cancel()
 
 
 async def while_connected(client: Client, reply: asyncio.Future[Reply]) -> Reply:

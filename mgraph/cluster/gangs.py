@@ -46,6 +46,7 @@ class Gang:
     def describe_wait(self, is_silent: Callable[[str], bool]) -> str:
         """Describe the ranks for which others wait: those that do not report ready, or whose workers are silent."""
         ranks = list(enumerate(self.workers))
+        # Before the first one reports ready, all may wait for their parts of an input.
         if self.ready and not self.all_ready.done():
             late = [(rank, worker) for rank, worker in ranks if rank not in self.ready]
         else:

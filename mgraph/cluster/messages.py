@@ -40,9 +40,9 @@ class Ticket:
 
 
 def packed(result: Any) -> Any:
-    """Return a rank's result as a part of a message: its pickle, or with arrays what Dask sends without a copy.
+    """Return a rank's result as a part of a message: its pickle, or if it has arrays, what Dask sends without a copy.
 
-    A pickle takes a fraction of the time of Dask's serialization of an object.
+    Small results are pickled here, since Dask's serialization of an object takes several times as long.
     """
     buffers: list[Any] = []
     pickled = pickle.dumps(result, buffer_callback=buffers.append)

@@ -41,8 +41,8 @@ def try_gpu(
 ) -> bool:
     """Record a trial of the GPU: its supersteps' times and frontiers, what it reached, and its greatest distance.
 
-    A whole search is one too: its narrow part may be longer than a trial shows. Return whether the host should be
-    faster; once the host has searched, that is known.
+    A whole search of the GPU is a trial too: its narrow part may be longer than a shorter trial shows. Return whether
+    the host should be faster. Once the GPU's times have left a search to the host, that search decides, not this.
     """
     assert isinstance(shard.backend, PersistentBackend), "no other is compared"
     took = int(nanoseconds.sum())
@@ -75,7 +75,7 @@ def decide(shard: Shard, algorithm: str, seconds: float, num_reached: int, farth
 
 
 def max_wide_arcs(shard: Shard, algorithm: str) -> float:
-    """Return after how many arcs of wide levels a search of the host is given up; never where it was asked for."""
+    """Return after how many arcs of wide levels a search of the host is given up; never where it was requested."""
     return shard.max_wide_arcs[algorithm] if shard.faster_on_host.get(algorithm) else math.inf
 
 
@@ -86,6 +86,6 @@ def give_up(shard: Shard, algorithm: str) -> None:
 
 
 def searches_on_host(algorithm: str, conditions: Conditions) -> bool:
-    """Return whether an algorithm runs on the host beside one GPU: when asked for, or known to be faster."""
+    """Return whether an algorithm runs on the host beside one GPU: when requested, or known to be faster."""
     beside_one_gpu = conditions.has_rows and conditions.has_persistent_kernels and conditions.num_ranks == 1
     return beside_one_gpu and (conditions.method == "host" or algorithm in conditions.faster_on_host)

@@ -10,7 +10,8 @@
 Numbers are integers in units of 2^-62. One reduction finds the rest, another the change; what every vertex gives is
 gathered on all ranks. An isolated vertex may have no state: its score is its share of the rest.
 
-A checkpoint has the scores of an iteration, and the rest that it has divided.
+A checkpoint has the scores after an iteration, and the rest that it divided: from it follow the scores of isolated
+vertices.
 
 Sums of integers do not depend on their order, as those of floats do. An iteration makes an error of less than k + 2
 units at a vertex with k arcs in, and the next one divides what that has taken from all scores as a part of the rest.
@@ -34,7 +35,7 @@ from mgraph.shard.shard import Shard
 from mgraph.shard.user_ids import positions_of
 from mgraph.types import Array
 
-# Iterations, beyond which a checkpoint cannot count them.
+# The bound of a checkpoint is the rest times this, plus the number of iterations, which stays below it.
 MAX_COUNTED = 1 << 32
 
 
@@ -106,22 +107,22 @@ def iterate(shard: Shard, comm: Communicator, trace: Trace, spec: ScoreSpec, pas
         return comm.sum(*backend.to_host(counters).tolist())
 
     checkpoints = trace.checkpoints
-    last = iterations = 0
+    last_rest = iterations = 0
     if (state := checkpoints.found) is None:
         settle(scores, None, rest.first)
     else:
-        last, iterations = divmod(int(state.bound), MAX_COUNTED)
-        rest.divide(last)
+        last_rest, iterations = divmod(int(state.bound), MAX_COUNTED)
+        rest.divide(last_rest)
         settle(state.values, None, 0)
     change = ONE
     while iterations < spec.max_iterations and (spec.largest_change is None or change >= spec.largest_change):
         if iterations and checkpoints.are_due(comm):
-            checkpoints.keep(KeptState(scores, last * MAX_COUNTED + iterations))
+            checkpoints.keep(KeptState(scores, last_rest * MAX_COUNTED + iterations))
         received, arrived = passing.gather(given)
         # Totals of weights are rounded: without damping, more than all may arrive.
         (arrived,) = comm.sum(arrived)
-        last = max(ONE - arrived, 0)
-        share, change_of_isolated = rest.divide(last)
+        last_rest = max(ONE - arrived, 0)
+        share, change_of_isolated = rest.divide(last_rest)
         change = sum(settle(received, rest.of_owned, share)) + change_of_isolated
         iterations += 1
         trace.superstep(method=passing.method, frontier=partition.num_positions, arcs=passing.arcs)
