@@ -271,6 +271,15 @@ def test_warm_call_sends_nothing_to_the_scheduler(workers, client):
     assert {op: n for op, n in counter.seen.items() if n and op != "free-keys"} == {}
 
 
+def test_direct_calls_return_objects_bytes_and_arrays(client):
+    results = [None, b"bytes", {"stats": (1, 2.5)}, np.arange(5), {"column": np.arange(1 << 16)}]
+    with DaskCluster(client) as cluster:
+        cluster.run(programs.echo, None)  # opens the gang by tasks
+        for result in results:
+            for found in cluster.run(programs.echo, result):
+                np.testing.assert_equal(found, result)
+
+
 def test_call_that_leaves_its_results_is_one_lease_message_and_one_task_a_worker(workers, client):
     with DaskCluster(client) as cluster:
         cluster.run(programs.total)

@@ -49,6 +49,11 @@ def nothing(rank: Rank) -> None:
     pass
 
 
+def echo(rank: Rank, value: Any) -> Any:
+    """Return what the caller has sent."""
+    return value
+
+
 def length(rank: Rank, part: np.ndarray) -> tuple:
     return rank.index, part.nbytes, float(part[-1])
 
