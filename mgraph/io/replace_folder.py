@@ -58,7 +58,7 @@ def replacing_folder(path: str | os.PathLike, *, overwrite: bool = False) -> Ite
         for _ in range(DELETIONS):
             if not temporary.exists():
                 break
-            shutil.rmtree(temporary, ignore_errors=True)
+            _delete(temporary)
 
 
 def _take_place(temporary: pathlib.Path, target: pathlib.Path, *, overwrite: bool) -> None:
@@ -71,13 +71,26 @@ def _take_place(temporary: pathlib.Path, target: pathlib.Path, *, overwrite: boo
             raise
         require_folder_place(target, overwrite=True)
         old = temporary_name(target.parent)
-        target.rename(old)
         try:
+            target.rename(old)
             temporary.rename(target)
         except BaseException:
-            old.rename(target)
+            # An interrupt may come after each of the two.
+            if not temporary.exists():
+                _delete(old)
+            elif old.exists():
+                old.rename(target)
             raise
-        shutil.rmtree(old, ignore_errors=True)
+        _delete(old)
+
+
+def _delete(folder: pathlib.Path) -> None:
+    """Delete a folder as far as that is possible, to the end if an interrupt comes meanwhile."""
+    try:
+        shutil.rmtree(folder, ignore_errors=True)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def require_folder_place(path: str | os.PathLike, *, overwrite: bool = False) -> pathlib.Path:

@@ -97,6 +97,8 @@ def newest_token(folder: pathlib.Path) -> int:
 def read_manifests(folder: pathlib.Path, token: int, about: dict[str, Any]) -> Checkpoint:
     """Return what the manifests of a state say; refuse that of another graph, algorithm or parameter."""
     of_ranks = [_read_manifest(path) for path in sorted(folder.glob(f"{PREFIX}{MANIFEST}-{token:016x}-*.json"))]
+    if not of_ranks:
+        raise InputError(f"{folder}: the checkpoint was deleted while it was read")
     found = of_ranks[0]
     for name, wanted in about.items():
         if found.about.get(name) != wanted:

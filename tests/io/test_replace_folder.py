@@ -196,5 +196,37 @@ def test_killed_process_leaves_a_whole_folder_or_a_hidden_one(tmp_path, number):
             assert contents(tmp_path / "a") == ["x" * 1000] * 20
 
 
+@pytest.mark.parametrize(("steps", "is_new"), [(1, False), (2, False), (3, True), (4, True)])
+def test_interrupt_at_each_step_leaves_one_whole_folder(tmp_path, monkeypatch, steps, is_new):
+    """The steps: to rename the new folder, which fails; the old one; the new one again; to delete the old one."""
+    left = [steps]
+    rename = pathlib.Path.rename
+    rmtree = replace_folder.shutil.rmtree
+
+    def interrupt():
+        left[0] -= 1
+        if left[0] == 0:
+            raise KeyboardInterrupt
+
+    def interrupted_rename(*paths):
+        try:
+            return rename(*paths)
+        finally:
+            interrupt()
+
+    def interrupted_rmtree(*args, **options):
+        interrupt()
+        rmtree(*args, **options)
+
+    with replacing_folder(tmp_path / "a") as folder:
+        (folder / part_name(0)).write_text("old")
+    monkeypatch.setattr(pathlib.Path, "rename", interrupted_rename)
+    monkeypatch.setattr(replace_folder.shutil, "rmtree", interrupted_rmtree)
+    with pytest.raises(KeyboardInterrupt), replacing_folder(tmp_path / "a", overwrite=True) as folder:
+        (folder / part_name(0)).write_text("new")
+    assert names(tmp_path) == ["a"]
+    assert contents(tmp_path / "a") == ["new" if is_new else "old"]
+
+
 def test_part_names_are_those_that_may_be_replaced():
     assert all(replace_folder.PART.fullmatch(part_name(k)) for k in (0, 99999, 1234567))
