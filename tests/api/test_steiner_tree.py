@@ -11,6 +11,7 @@ import oracles
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from local_clusters import GPU, local_cluster
 from on_ranks import FEW_RANKS, RANKS
 from steiner_checks import check_steiner_tree
 from strategies import graphs, orders, rank_counts
@@ -31,6 +32,13 @@ def test_tree_equals_the_oracle_for_any_number_of_ranks_and_order(case, clusters
     for cluster in map(clusters.get, by_tier(FEW_RANKS, FEW_RANKS, RANKS)):
         for order in ORDERS:
             check_steiner_tree(case, cluster, order)
+
+
+@pytest.mark.covering(every=6, ci_every=4)
+@pytest.mark.parametrize("case", UNDIRECTED, ids=lambda case: case.name)
+def test_tree_on_an_emulated_gpu_equals_the_oracle(case):
+    with local_cluster(GPU) as cluster:
+        check_steiner_tree(case, cluster, "degree")
 
 
 def lightest_weight(graph: nx.Graph, terminals: set) -> float:
