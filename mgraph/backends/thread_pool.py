@@ -47,13 +47,14 @@ class Helpers:
         try:
             work()
         finally:
-            errors = [error for _ in range(self._started) if (error := done.get()) is not None]
+            reports = [done.get() for _ in range(self._started)]
+        errors = [report for report in reports if report is not None]
         if errors:
             try:
                 raise errors[0]
             finally:
                 # The error's traceback refers to this frame.
-                del errors
+                del errors, reports
 
     def close(self) -> None:
         """End the threads; later work runs in the calling thread alone."""

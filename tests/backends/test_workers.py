@@ -9,6 +9,7 @@ import weakref
 import pytest
 
 from mgraph.backends.cpu import CpuBackend
+from mgraph.backends.thread_pool import Helpers
 from mgraph.backends.workers import Workers
 
 
@@ -39,3 +40,33 @@ def test_failed_call_is_freed_without_the_garbage_collector(threads):
     finally:
         gc.enable()
         workers.close()
+
+
+def test_error_of_a_helper_alone_is_freed_without_the_garbage_collector():
+    class Table:
+        pass
+
+    def call():
+        table = Table()
+        failed.append(weakref.ref(table))
+        caller = threading.get_ident()
+
+        def work():
+            if threading.get_ident() != caller:
+                raise ValueError(f"{table} is wrong")
+
+        with pytest.raises(ValueError, match="is wrong"):
+            helpers.run(work)
+
+    failed = []
+    helpers = Helpers(1)
+    gc.collect()
+    gc.disable()
+    try:
+        call()
+        # A helper drops its work after it has reported its end.
+        helpers.run(lambda: threading.Event().wait(0.01))
+        assert failed[0]() is None
+    finally:
+        gc.enable()
+        helpers.close()
