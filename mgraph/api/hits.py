@@ -127,7 +127,7 @@ def hits(
 
 
 def _require_converged(found: Hits, change: int, allowed: int | None) -> None:
-    """Free a result whose last change is not below the tolerance, and raise NotConverged."""
+    """Raise NotConverged and free the result, unless the last change is below what is allowed."""
     if allowed is not None and change >= allowed:
         found.close()
         raise NotConverged(

@@ -10,15 +10,7 @@ from mgraph.api.checkpoints import checkpoint_folder
 from mgraph.api.graph import Graph
 from mgraph.api.hits import Hits
 from mgraph.api.hits import hits as find_hubs
-from mgraph.cli.algorithm_command import (
-    CommandSpec,
-    Input,
-    Options,
-    Show,
-    algorithm_options,
-    always,
-    run_command,
-)
+from mgraph.cli.algorithm_command import CommandSpec, Input, Options, Show, algorithm_options, always, run_command
 from mgraph.cli.components import refuse_checkpoint_without_rows
 from mgraph.cli.options import Tolerance, WholeNumber, checkpoint_option, layout_option
 from mgraph.errors import UsageError

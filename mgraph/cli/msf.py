@@ -11,15 +11,7 @@ from mgraph.api.components import Components
 from mgraph.api.graph import Graph
 from mgraph.api.linkage import require_cut
 from mgraph.api.spanning_forest import Forest, minimum_spanning_forest, require_spannable
-from mgraph.cli.algorithm_command import (
-    CommandSpec,
-    Input,
-    Options,
-    Show,
-    algorithm_options,
-    always,
-    run_command,
-)
+from mgraph.cli.algorithm_command import CommandSpec, Input, Options, Show, algorithm_options, always, run_command
 from mgraph.cli.components import COMPONENTS_COMMAND, refuse_checkpoint_without_rows
 from mgraph.cli.options import checkpoint_option, layout_option
 from mgraph.edges import has_weights

@@ -10,15 +10,7 @@ from mgraph.api.checkpoints import checkpoint_folder
 from mgraph.api.graph import Graph
 from mgraph.api.pagerank import PageRank, as_damping
 from mgraph.api.pagerank import pagerank as find_scores
-from mgraph.cli.algorithm_command import (
-    CommandSpec,
-    Input,
-    Options,
-    Show,
-    algorithm_options,
-    always,
-    run_command,
-)
+from mgraph.cli.algorithm_command import CommandSpec, Input, Options, Show, algorithm_options, always, run_command
 from mgraph.cli.components import refuse_checkpoint_without_rows
 from mgraph.cli.options import Tolerance, WholeNumber, checkpoint_option, layout_option
 from mgraph.cli.traverse import vertex_of

@@ -9,15 +9,7 @@ import click
 from mgraph.api.graph import Graph
 from mgraph.api.steiner_tree import SteinerTree, require_undirected
 from mgraph.api.steiner_tree import steiner_tree as find_tree
-from mgraph.cli.algorithm_command import (
-    CommandSpec,
-    Input,
-    Options,
-    Show,
-    algorithm_options,
-    always,
-    run_command,
-)
+from mgraph.cli.algorithm_command import CommandSpec, Input, Options, Show, algorithm_options, always, run_command
 from mgraph.cli.traverse import check_ends, sources_of
 
 

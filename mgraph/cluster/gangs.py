@@ -44,7 +44,7 @@ class Gang:
     lost: asyncio.Future = field(default_factory=asyncio.Future)
 
     def describe_wait(self, is_silent: Callable[[str], bool]) -> str:
-        """Describe the ranks for which others wait: those that do not report ready, or whose workers are silent."""
+        """Describe the ranks that others wait for: those that have not reported ready, or those of silent workers."""
         ranks = list(enumerate(self.workers))
         # Before the first one reports ready, all may wait for their parts of an input.
         if self.ready and not self.all_ready.done():

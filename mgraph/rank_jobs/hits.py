@@ -10,6 +10,7 @@ from mgraph.algorithms.common.checkpoints import CheckpointFolder
 from mgraph.algorithms.common.traversal import Trace
 from mgraph.algorithms.hits.mutual_iteration import HitsSpec
 from mgraph.algorithms.hits.results import columns_of_users
+from mgraph.algorithms.pagerank.fixed_point import SCORE_BYTES
 from mgraph.algorithms.variants import HITS
 from mgraph.cluster.base import Rank
 from mgraph.planning.admission import refuse_check_without_room, refuse_without_room
@@ -27,7 +28,7 @@ def compute_hits(
     shard: Shard = rank.objects[graph].for_call(rank.comm)
     refuse_without_room("HITS", HITS, shard, rank.comm)
     trace = Trace(rank.backend, rank.comm)
-    with kept_in(checkpoint, trace, shard, 8, "hits", **dataclasses.asdict(spec)):
+    with kept_in(checkpoint, trace, shard, SCORE_BYTES, "hits", **dataclasses.asdict(spec)):
         variant, found = run_variant.compute_hits(shard, rank.comm, trace, spec)
         with trace.phase("translate"):
             columns = columns_of_users(shard, rank.comm, found, spec.normalized)

@@ -8,7 +8,7 @@ from typing import Any
 from mgraph.algorithms import run_variant
 from mgraph.algorithms.common.checkpoints import CheckpointFolder
 from mgraph.algorithms.common.traversal import Trace
-from mgraph.algorithms.pagerank.fixed_point import ScoreSpec
+from mgraph.algorithms.pagerank.fixed_point import SCORE_BYTES, ScoreSpec
 from mgraph.algorithms.pagerank.results import scores_of_users
 from mgraph.algorithms.variants import PAGERANK
 from mgraph.cluster.base import Rank
@@ -27,7 +27,7 @@ def compute_pagerank(
     shard: Shard = rank.objects[graph].for_call(rank.comm)
     refuse_without_room("PageRank", PAGERANK, shard, rank.comm)
     trace = Trace(rank.backend, rank.comm)
-    with kept_in(checkpoint, trace, shard, 8, "pagerank", **_parameters(spec)):
+    with kept_in(checkpoint, trace, shard, SCORE_BYTES, "pagerank", **_parameters(spec)):
         variant, found = run_variant.compute_pagerank(shard, rank.comm, trace, spec)
         with trace.phase("translate"):
             scores = scores_of_users(shard, rank.comm, found)

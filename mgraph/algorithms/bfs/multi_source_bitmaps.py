@@ -180,7 +180,7 @@ class BitmapSearch:
 
     @property
     def _recorded(self) -> int:
-        """The level whose planes are written; of level 0 none is."""
+        """The level that kernels write to the planes; 0, which sets no bit there, if levels are not recorded."""
         return self.level if self.records_levels else 0
 
     def list_front(self) -> int:

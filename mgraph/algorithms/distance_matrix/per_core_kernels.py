@@ -109,7 +109,7 @@ def count_settled(until, dist, inverse, bucket, num_settled):
 
 @merged
 def begin_buckets(start, dist, heads, keys, vertices, nexts, found):
-    """Find the start, whose entry is the only one in near."""
+    """Set the distance of the start, and insert the first entry into near."""
     heads[:] = NONE
     dist[start] = 0
     found[0] = start

@@ -13,6 +13,8 @@ from mgraph.backends.kernel import inline
 ONE_BITS = 62
 ONE = 1 << ONE_BITS
 _HALF_BITS = ONE_BITS // 2
+# Of a score.
+SCORE_BYTES = 8
 
 
 def product(a: Any, b: Any) -> Any:

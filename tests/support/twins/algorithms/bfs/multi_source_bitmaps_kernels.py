@@ -93,10 +93,15 @@ def list_front(draw: st.DrawFn) -> Case:
     return Case(args, queues(counters_0=("frontier",)))
 
 
+def _frontier(r: DrawnRows) -> np.ndarray:
+    """Return all vertices, as a frontier lists them on one rank."""
+    return (r.owned() - r.types.vertex.type(r.base)).astype(r.types.vertex)
+
+
 def push_front(draw: st.DrawFn) -> Case:
     r = draw(unweighted)
     r = r.lengthened(BLOCK_ROW) if draw(st.booleans()) else r
-    frontier = (r.owned() - r.types.vertex.type(r.base)).astype(r.types.vertex)
+    frontier = _frontier(r)
     args = {
         "lo": 0,
         "hi": len(frontier),
@@ -111,7 +116,7 @@ def push_front(draw: st.DrawFn) -> Case:
 
 def count_front(draw: st.DrawFn) -> Case:
     r = draw(unweighted)
-    frontier = (r.owned() - r.types.vertex.type(r.base)).astype(r.types.vertex)
+    frontier = _frontier(r)
     args = {
         "lo": 0,
         "hi": len(frontier),
