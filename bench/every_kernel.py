@@ -19,6 +19,7 @@ import click
 import cupy
 
 import mgraph as mg
+from mgraph.algorithms.pagerank import bins
 from mgraph.algorithms.variants import TABLE
 from mgraph.api.graph import Graph
 from mgraph.api.graph500 import KERNELS, random_roots
@@ -99,6 +100,8 @@ def results(g: Graph, algorithm: str) -> Iterator[Result]:
     elif algorithm == "pagerank":
         yield mg.pagerank(g)
         yield mg.pagerank(g, weighted=False, personalization={roots[0]: 1})
+        with mock.patch.multiple(bins, MIN_ARCS=0, MAX_SLOTS=1 << 20):
+            yield mg.pagerank(g, weighted=False)
     elif algorithm == "bridges":
         yield mg.bridges(g)
     elif algorithm == "hits":

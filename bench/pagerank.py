@@ -8,10 +8,11 @@ A call begins with the library's own graph in memory, without its weights, and e
 in what the library returns; of mgraph the time of the iterations alone is printed too. Ten iterations are made by
 mgraph and by SciPy's product of a matrix and a vector; then each library iterates until all scores together change by
 less than 1e-9 (igraph: as far as it does). Every result is compared with mgraph's validated one, within 1e-8 in all: a
-difference ends the run. With --backend cuda a floor of the iterations is printed: the targets read as a stream, and for
-each arc a random load from the first vertices that include its source, at the rates that this device has for tables of
-their size (mgraph/backends/rates.py). (NetworKit is left out: it defines scores of isolated vertices otherwise.) Times
-are the least of --repeats, one after another. The table is that of docs/pagerank.md.
+difference ends the run. With --backend cuda two floors of the iterations are printed, at the rates that this device has
+(mgraph/backends/rates.py): of a pull, with the targets read as a stream, and for each arc a random load from the first
+vertices that include its source; and of arc bins, with both ends of each arc read, and what it brings written and read.
+(NetworKit is left out: it defines scores of isolated vertices otherwise.) Times are the least of --repeats, one after
+another. The table is that of docs/pagerank.md.
 """
 
 from __future__ import annotations
@@ -26,13 +27,18 @@ import record
 from timing import least
 
 import mgraph as mg
+from mgraph.algorithms.pagerank.bins_kernels import VALUE_BYTES
 from mgraph.backends.rates_file import require_rates
+from mgraph.shard.arc_bins import drop_arc_bins
+from mgraph.shard.shard import Shard
 
 DAMPING = 0.85
 ITERATIONS = 10
 CHANGE = 1e-9
 DIFFERENCE = 1e-8
 AT_ONCE = 1 << 28
+# Of an arc in bins.
+ENDS_BYTES = 4
 
 
 def iterated(g: mg.Graph, **how: Any) -> tuple[np.ndarray, float]:
@@ -41,19 +47,33 @@ def iterated(g: mg.Graph, **how: Any) -> tuple[np.ndarray, float]:
         return found.scores.to_numpy(), 1e3 * found.stats.seconds["iterate"]
 
 
-def floor_ms(g: mg.Graph) -> float:
-    """Return the milliseconds that the loads of the iterations take at the device's rates."""
-    (rank,) = g.cluster._ranks  # type: ignore[attr-defined]  # in process, so its shard is accessible
-    shard = rank.objects[g._key]
+def shard_of(g: mg.Graph) -> Shard:
+    """Return the shard of a graph of one rank in this process."""
+    (rank,) = g.cluster._ranks  # type: ignore[attr-defined]
+    shard: Shard = rank.objects[g._key]
+    return shard
+
+
+def prepared_ms(g: mg.Graph) -> float:
+    """Return the milliseconds in which a call derives what it needs of the graph."""
+    drop_arc_bins(shard_of(g))
+    with mg.pagerank(g, DAMPING, weighted=False, tolerance=None, max_iterations=1) as found:
+        return 1e3 * found.stats.seconds["prepare"]
+
+
+def floors_ms(g: mg.Graph) -> dict[str, float]:
+    """Return the milliseconds that iterations by a pull and by bins take at the device's rates."""
+    shard = shard_of(g)
     rates = require_rates(shard.backend)
     targets = shard.incoming.targets
-    femtoseconds = rates.stream * targets.nbytes / 1024
+    of_pull = rates.stream * targets.nbytes / 1024
     within = 0
     for size, load in zip(rates.sizes, rates.loads, strict=True):
         before, within = within, sum(int((part < size // 8).sum()) for part in parts_of(targets))
-        femtoseconds += load * (within - before)
-    femtoseconds += rates.loads[-1] * (len(targets) - within)
-    return ITERATIONS * femtoseconds / 1e12
+        of_pull += load * (within - before)
+    of_pull += rates.loads[-1] * (len(targets) - within)
+    of_bins = rates.stream * len(targets) * (ENDS_BYTES + 2 * VALUE_BYTES) / 1024
+    return {f"{name}_floor_ms": ITERATIONS * of / 1e12 for name, of in (("pull", of_pull), ("bins", of_bins))}
 
 
 def parts_of(array: Any) -> Iterator[Any]:
@@ -121,12 +141,14 @@ def ten(g: mg.Graph, repeats: int) -> tuple[list[str], np.ndarray]:
     facts = {"bench": "pagerank", "graph": g.name, "arcs": g.info.num_arcs, "layout": g.info.layout}
     facts |= {"ranks": g.num_ranks, "iterations": ITERATIONS, "validated": g.info.layout == "rows"}
     whole = 1e3 * min(one for one, _ in runs)
+    of_device = {}
     if g.cluster.backend == "cuda" and g.num_ranks == 1 and g.info.layout == "rows":
-        facts["floor_ms"] = round(floor_ms(g), 3)
-    facts |= {"ms": round(whole, 3), "iterating_ms": round(iterating, 3), "giga_arcs_per_s": round(rate, 2)}
+        of_device = {"prep_ms": prepared_ms(g)} | floors_ms(g)
+    times = {"ms": whole, "iterating_ms": iterating, "giga_arcs_per_s": rate} | of_device
+    facts |= {name: round(time, 3) for name, time in times.items()}
     record.append(g.cluster.backend, None, facts)
-    cells = [f"{whole:.4g}", f"{iterating:.4g}", f"{facts.get('floor_ms', math.nan):.4g}", f"{rate:.3g}"]
-    return cells, runs[0][1][0]
+    of_device = of_device or dict.fromkeys(("prep_ms", "pull_floor_ms", "bins_floor_ms"), math.nan)
+    return [f"{time:.4g}" for time in (whole, iterating, *of_device.values(), rate)], runs[0][1][0]
 
 
 @click.command(help=__doc__)
@@ -137,7 +159,8 @@ def ten(g: mg.Graph, repeats: int) -> tuple[list[str], np.ndarray]:
 @click.option("--alone", is_flag=True, help="Ten iterations of mgraph alone.")
 @click.option("--repeats", type=click.IntRange(1), default=3, show_default=True)
 def main(graphs: tuple[str, ...], backend: str, num_ranks: int, layout: Any, alone: bool, repeats: int) -> None:
-    times = "ten: mgraph ms | of these iterating | floor | G arcs/s | SciPy ms | to the end: mgraph ms"
+    times = "ten: mgraph ms | of these iterating | preparing once | floor of a pull | of bins | G arcs/s"
+    times += " | SciPy ms | to the end: mgraph ms"
     click.echo(f"| graph | arcs | {times} |")
     for name in graphs:
         cluster = mg.connect(num_ranks=num_ranks, backend=backend)

@@ -164,7 +164,7 @@ def compute_spanning_forest(
 def compute_pagerank(shard: Shard, comm: Communicator, trace: Trace, spec: ScoreSpec) -> tuple[str, Scored]:
     """Return the name of the variant that ran, and the scores of the owned vertices."""
     with trace.phase("prepare"):
-        variant = require_variant(PAGERANK, shard, comm, np.dtype(np.int64))
+        variant = require_variant(PAGERANK, shard, comm, np.dtype(np.int64), by_hops=not spec.weighted)
     with trace.phase("iterate"):
         return variant.name, variant.loop(shard, comm, trace, spec)
 

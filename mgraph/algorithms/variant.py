@@ -133,7 +133,7 @@ class Conditions:
     faster_on_host: frozenset[str] = frozenset()  # algorithms that the CPU beside one GPU runs sooner
     has_equal_weights: bool = False  # all weights, so that edges are ordered by their ends
     threads: int = 1  # of a CPU rank that has the graph alone; others may have different numbers
-    by_hops: bool = False  # distances of many sources are numbers of arcs, not sums of weights
+    by_hops: bool = False  # weights do not count: distances of many sources are numbers of arcs, all arcs pass alike
 
     @property
     def has_rows(self) -> bool:

@@ -36,6 +36,7 @@ from mgraph.algorithms.distance_matrix.per_block import VARIANT as MATRIX_PER_BL
 from mgraph.algorithms.distance_matrix.per_core import VARIANT as MATRIX_PER_CORE
 from mgraph.algorithms.hits.pull import VARIANT as HITS_PULL
 from mgraph.algorithms.hits.sweep import VARIANT as HITS_SWEEP
+from mgraph.algorithms.pagerank.bins import VARIANT as PAGERANK_BINS
 from mgraph.algorithms.pagerank.pull import VARIANT as PAGERANK_PULL
 from mgraph.algorithms.pagerank.sweep import VARIANT as PAGERANK_SWEEP
 from mgraph.algorithms.predecessors.rows import VARIANT as PREDECESSORS_ROWS
@@ -91,7 +92,7 @@ CORE_NUMBERS = (CORE_NUMBERS_SERIAL, PEELING)
 BRIDGES = (COVER,)
 STEINER_TREE = (TERMINAL_TREE,)
 SPANNING_FOREST = (FOREST_PERSISTENT, FIRST_EDGES, FOREST_BLOCKS, FOREST_BORUVKA)
-PAGERANK = (PAGERANK_SWEEP, PAGERANK_PULL)
+PAGERANK = (PAGERANK_SWEEP, PAGERANK_BINS, PAGERANK_PULL)
 HITS = (HITS_SWEEP, HITS_PULL)
 
 TABLE: dict[str, tuple[Variant, ...]] = {

@@ -69,6 +69,7 @@ KEPT = "input kept on the host"
 # Structures in addition to the rows that only some searches make.
 BLOCKS = "edge blocks for sweeps"
 WEIGHT_SORTED = "weight-sorted rows for sssp"
+BINNED = "arc bins for pagerank"
 CHECKED = "while components are validated"
 SPANNED = "while a forest is validated"
 SCORED = "while scores are found"
@@ -79,6 +80,7 @@ FROM_MANY = "while distances from many sources are found"
 EXTRAS = {
     BLOCKS: "edge blocks, if a sweep is requested",
     WEIGHT_SORTED: "weight-sorted rows, if there is room for them",
+    BINNED: "arc bins, if there is room for them",
     CHECKED: "validation, if it is requested",
     SCORED: "PageRank and HITS",
     JOINED: "spanning forests",
@@ -360,6 +362,10 @@ def _parts_of_rows(sizes: GraphSizes, limits: Limits, peer_memory: bool) -> dict
     parts["while core numbers run"] = select(CORE_NUMBERS, conditions).bytes(sizes)
     parts["while components run"] = select(COMPONENTS, conditions).bytes(sizes)
     parts[SCORED] = max(select(scores, conditions).bytes(sizes) for scores in (PAGERANK, HITS))
+    alike = dataclasses.replace(conditions, by_hops=True)
+    if bins := _bytes_of("arc_bins", select(PAGERANK, alike), sizes):
+        # Without room for them vertices pull.
+        parts[BINNED] = bins
     # In addition to the matrix.
     from_many = dataclasses.replace(conditions, by_hops=not sizes.weight)
     parts[FROM_MANY] = select(DISTANCE_MATRIX, from_many).bytes(sizes)

@@ -9,10 +9,11 @@ import networkx as nx
 import numpy as np
 import oracles
 import pytest
+from emulator.backend import EmulatedBackend
 from hypothesis import given
 from hypothesis import strategies as st
 from on_ranks import FEW_RANKS, RANKS
-from pagerank_checks import check_pagerank
+from pagerank_checks import check_pagerank, check_pagerank_by_bins
 from strategies import graphs, orders, rank_counts
 from tiers import by_tier, examples
 from user_graphs import ORDERS, STARTABLE, graph_of
@@ -20,6 +21,7 @@ from zoo import make_case
 
 import mgraph as mg
 from mgraph.algorithms.pagerank.fixed_point import ONE
+from mgraph.cluster.in_process import InProcessCluster
 
 # Each dtype of weights takes seconds to compile.
 OF_FLOATS = [case for case in STARTABLE if case.weights.dtype == np.float32]
@@ -51,6 +53,15 @@ def test_scores_equal_the_oracle_for_any_number_of_ranks_and_order(case, cluster
 def test_scores_by_weights_of_other_dtypes_equal_the_oracle(case, clusters):
     for num_ranks in FEW_RANKS:
         check_pagerank(case, clusters[num_ranks], "degree")
+
+
+@pytest.mark.covering(every=6)
+@pytest.mark.parametrize(
+    "case", [one for one in OF_FLOATS if (one.sources != one.targets).any()], ids=lambda case: case.name
+)
+def test_scores_by_bins_on_an_emulated_gpu_equal_the_oracle(case):
+    with InProcessCluster(1, make_backend=lambda: EmulatedBackend(seed=3, block=32)) as cluster:
+        check_pagerank_by_bins(case, cluster, "degree")
 
 
 @examples(150)

@@ -27,7 +27,9 @@ from mgraph.algorithms.hits.mutual_iteration import HitsSpec
 from mgraph.algorithms.hits.pull import hubs_by_pull
 from mgraph.algorithms.hits.results import columns_of_users
 from mgraph.algorithms.hits.sweep import hubs_by_sweep
-from mgraph.algorithms.pagerank.fixed_point import ONE, ScoreSpec
+from mgraph.algorithms.pagerank.bins import score_by_bins
+from mgraph.algorithms.pagerank.bins_kernels import VALUE_BYTES
+from mgraph.algorithms.pagerank.fixed_point import ONE, SCORE_BYTES, ScoreSpec
 from mgraph.algorithms.pagerank.pull import score_by_pull
 from mgraph.algorithms.pagerank.results import scores_of_users
 from mgraph.algorithms.pagerank.sweep import score_by_sweep
@@ -44,6 +46,7 @@ from mgraph.api.traversal import state_dtype
 from mgraph.cluster.base import Rank
 from mgraph.ingest.build import build
 from mgraph.rank_jobs import components, core_numbers, traversal
+from mgraph.shard.arc_bins import make_arc_bins
 from mgraph.shard.in_rows import require_in_rows
 from mgraph.shard.user_ids import edges_of_users
 from mgraph.types import LEVEL
@@ -172,15 +175,23 @@ def test_strong_components_equal_the_oracle(case):
 
 
 def pagerank_program(_, comm, case, order, spec, seed):
-    """Return the scores of a rank's user ids by rows and by sweeps, and the violations of the rules."""
+    """Return the scores of a rank's user ids by each loop, and the violations of the rules."""
     backend = EmulatedBackend(seed=100 * seed + comm.rank, block=32, blocks=3)
     shard = build(CaseEdges(case), backend, comm, order=order)
     require_in_rows(shard, comm)
-    pulled, swept = (loop(shard, comm, Trace(backend, comm), spec) for loop in (score_by_pull, score_by_sweep))
-    assert (pulled.iterations, pulled.change) == (swept.iterations, swept.change)
-    scores, again = (scores_of_users(shard, comm, found) for found in (pulled, swept))
-    violations = validate_scores(shard, comm, scores, spec, pulled.change)
-    return backend.to_host(scores), backend.to_host(again), violations
+    loops = [score_by_pull, score_by_sweep]
+    if not spec.weighted:
+        loops.append(score_by_bins)
+    found = []
+    for loop in loops:
+        if loop is score_by_bins:
+            backend.shared_bytes = 64  # segments and bins of eight vertices
+            assert make_arc_bins(shard, VALUE_BYTES, SCORE_BYTES, max_slots=1 << 30, beside=0)
+        found.append(loop(shard, comm, Trace(backend, comm), spec))
+    assert len({(one.iterations, one.change) for one in found}) == 1
+    scores = [scores_of_users(shard, comm, one) for one in found]
+    violations = validate_scores(shard, comm, scores[0], spec, found[0].change)
+    return [backend.to_host(of_loop) for of_loop in scores], violations
 
 
 @pytest.mark.ci
@@ -194,10 +205,9 @@ def test_pagerank_equals_the_oracle(case):
         spec = ScoreSpec(int(0.85 * ONE), None, 3, weighted and case.weights is not None, **named)
         results = run_on_ranks(pagerank_program, [None] * num_ranks, case, order, spec, num_ranks)
         wanted = oracles.pagerank(case, 0.85, 3, shares if named else None, weighted=weighted)
-        for which in range(2):
-            found = np.concatenate([result[which] for result in results])
-            np.testing.assert_array_equal(found, [score / ONE for score in wanted])
-        assert [result[2] for result in results] == [[]] * num_ranks
+        for of_loop in zip(*(scores for scores, _ in results), strict=True):
+            np.testing.assert_array_equal(np.concatenate(of_loop), [score / ONE for score in wanted])
+        assert [violations for _, violations in results] == [[]] * num_ranks
 
 
 def bridges_program(_, comm, case, order, seed):

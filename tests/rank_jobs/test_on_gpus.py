@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from unittest import mock
 
 import numpy as np
 import oracles
@@ -15,13 +16,14 @@ from edges_back import assert_edges
 from forest_checks import FORESTS
 from forest_checks import check as check_forest
 from hits_checks import OF_HUBS, check_hits
-from pagerank_checks import check_pagerank
+from pagerank_checks import check_pagerank, check_pagerank_by_bins
 from side_checks import check_sides
 from steiner_checks import check_steiner_tree
 from traversal_checks import check_both_orders, check_traversal
 from user_graphs import GRAPHS, METHODS, SEARCHES, STARTABLE, graph_of
 
 import mgraph as mg
+from mgraph.algorithms.pagerank import bins
 from mgraph.cluster.in_process import InProcessCluster
 
 # Ranks on one GPU, and one rank on each GPU: NCCL allows no two ranks on one.
@@ -91,6 +93,28 @@ def test_strong_components_on_gpus_equal_the_oracle(cluster, case, order):
 @pytest.mark.parametrize("case", STARTABLE, ids=lambda case: case.name)
 def test_pagerank_on_gpus_equals_the_oracle(cluster, case, order):
     check_pagerank(case, cluster, order)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("num_ranks", [num_ranks for _, num_ranks in SHARED])
+@pytest.mark.parametrize(
+    "case", [case for case in STARTABLE if (case.sources != case.targets).any()], ids=lambda case: case.name
+)
+def test_pagerank_by_bins_on_a_gpu_equals_the_oracle(case, num_ranks):
+    with InProcessCluster(num_ranks, backend="cuda") as cluster:
+        check_pagerank_by_bins(case, cluster, "degree")
+
+
+@pytest.mark.gpu
+def test_pagerank_of_many_arcs_by_bins_equals_that_of_a_pull():
+    """In tiles of a whole GPU's size, by several units each, and in several groups."""
+    found = []
+    with mg.connect(num_ranks=1, backend="cuda") as cluster, mg.read("rmat:21,weights=none", cluster=cluster) as g:
+        for change in ({"MIN_ARCS": 1 << 62}, {"MIN_ARCS": 0}):
+            with mock.patch.multiple(bins, **change), mg.pagerank(g, tolerance=None, max_iterations=3) as scores:
+                found.append((scores.stats.variant, scores.scores.to_numpy()))
+    assert [variant for variant, _ in found] == ["pagerank.pull", "pagerank.bins"]
+    np.testing.assert_array_equal(found[0][1], found[1][1])
 
 
 @pytest.mark.gpu

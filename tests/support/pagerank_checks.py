@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+from unittest import mock
 
 import numpy as np
 import oracles
 from user_graphs import graph_of
 
 import mgraph as mg
+from mgraph.algorithms.pagerank import bins
 from mgraph.algorithms.pagerank.fixed_point import ONE
 
 ITERATIONS = 4
@@ -27,6 +29,21 @@ def check_pagerank(case, cluster, order):
                     assert found.stats.variant == f"pagerank.{'pull' if layout == 'rows' else 'sweep'}"
                     if layout == "rows":
                         mg.validate(found)
+
+
+def check_pagerank_by_bins(case, cluster, order):
+    """Compare scores over arc bins, made however small the graph is, with the oracle's, and iterate over kept ones."""
+    with (
+        mock.patch.multiple(bins, MIN_ARCS=0, MAX_SLOTS=1 << 20),
+        graph_of(case, cluster, order) as g,
+    ):
+        for _ in range(2):
+            with mg.pagerank(g, weighted=False, tolerance=None, max_iterations=ITERATIONS) as found:
+                np.testing.assert_array_equal(found.scores.to_numpy(), expected_scores(case, False, None), strict=True)
+                assert found.stats.variant == "pagerank.bins"
+                mg.validate(found)
+        if case.weights is not None:
+            assert mg.pagerank(g, tolerance=None, max_iterations=1).stats.variant == "pagerank.pull"
 
 
 @functools.lru_cache(maxsize=32)
