@@ -44,10 +44,11 @@ from mgraph.shard.shard import Shard, cached_on_shard, long_rows
 from mgraph.shard.weight_sorted_rows import SPARSE_DEGREE, class_scale
 from mgraph.types import unreached_of
 
-# Widths of a bucket over weight-sorted rows, as in near_far.py: in one launch arcs cost little and rounds much. Wider
-# in natural order, where no vertex has many more arcs than others (uni24 on one H200: 7.3 ms with 7, 7.6 with 5; rmat24
-# 2.8 and 2.6).
-DELTA_PERSISTENT = 5.0
+# Widths of a bucket over weight-sorted rows, as in near_far.py: in one launch arcs cost little, rounds much. Narrower
+# where pulls settle what is far (rmat28 on one H200: 25 ms with 1.7, 32 with 5; a directed web 1.3 and 0.9). Wider in
+# natural order, where no vertex has many more arcs than others (uni24: 7.3 ms with 7, 7.6 with 5).
+DELTA_PULLED = 1.7
+DELTA_PUSHED = 5.0
 DELTA_EVEN = 7.0
 # Rounds of a search that finds out whether the buckets of a graph are too small for the GPU, and of all others.
 TRIAL_ROUNDS = 1 << 10
@@ -111,7 +112,8 @@ class _Search:
         has_hubs = info.order == "degree"
         weight_sorted = shard.weight_sorted_rows is not None
         rows = shard.weight_sorted_rows or shard.rows
-        width = default_delta(shard, dtype, DELTA_PERSISTENT if has_hubs else DELTA_EVEN)
+        of_hubs = DELTA_PUSHED if info.directed else DELTA_PULLED
+        width = default_delta(shard, dtype, of_hubs if has_hubs else DELTA_EVEN)
         parameters = LAUNCH_PARAMETERS.arranged(
             cutoff=word_of(unreached_of(dtype), dtype),
             delta=word_of(width, dtype),
