@@ -31,6 +31,7 @@ from mgraph.algorithms.core_numbers.peeling import VARIANT as PEELING
 from mgraph.algorithms.core_numbers.serial import VARIANT as CORE_NUMBERS_SERIAL
 from mgraph.algorithms.distance_matrix.multi_source import BITMAPS as MATRIX_MULTI_SOURCE_BITMAPS
 from mgraph.algorithms.distance_matrix.multi_source import VARIANT as MATRIX_MULTI_SOURCE
+from mgraph.algorithms.distance_matrix.near_far import VARIANT as MATRIX_NEAR_FAR
 from mgraph.algorithms.distance_matrix.one_by_one import VARIANT as MATRIX_ONE_BY_ONE
 from mgraph.algorithms.distance_matrix.per_block import VARIANT as MATRIX_PER_BLOCK
 from mgraph.algorithms.distance_matrix.per_core import VARIANT as MATRIX_PER_CORE
@@ -83,6 +84,7 @@ DISTANCE_MATRIX = (
     MATRIX_PER_CORE,  # one CPU rank, by hops on a deep graph only
     MATRIX_MULTI_SOURCE_BITMAPS,  # one GPU, by hops
     MATRIX_MULTI_SOURCE,  # by hops
+    MATRIX_NEAR_FAR,  # several ranks and a deep graph, by weights; not by peer memory
     MATRIX_ONE_BY_ONE,  # all others
 )
 PREDECESSORS = (PREDECESSORS_SWEEP, PREDECESSORS_ROWS)

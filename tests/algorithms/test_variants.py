@@ -79,6 +79,26 @@ def test_setting_selects_the_variant(facts, bfs, sssp, components, forest):
             assert select(TABLE[algorithm], conditions).name == f"{algorithm}.{short_name}"
 
 
+@pytest.mark.parametrize(
+    ("facts", "by_weights", "by_hops"),
+    [
+        ({}, "one_by_one", "multi_source_bitmaps"),
+        ({"arcs_per_vertex": 4.0}, "per_block", "per_block"),
+        (CPU, "per_core", "multi_source"),
+        ({**CPU, "arcs_per_vertex": 4.0}, "per_core", "per_core"),
+        (CPUS, "one_by_one", "multi_source"),
+        ({**CPUS, "arcs_per_vertex": 4.0}, "near_far", "multi_source"),
+        ({**NO_PEERS, "arcs_per_vertex": 4.0}, "near_far", "multi_source"),
+        ({**GPUS, "arcs_per_vertex": 4.0}, "one_by_one", "multi_source"),
+    ],
+    ids=str,
+)
+def test_setting_selects_the_variant_of_many_sources(facts, by_weights, by_hops):
+    conditions = replace(GPU, **facts)
+    assert select(TABLE["distance_matrix"], conditions).name == f"distance_matrix.{by_weights}"
+    assert select(TABLE["distance_matrix"], replace(conditions, by_hops=True)).name == f"distance_matrix.{by_hops}"
+
+
 def test_method_that_names_a_variant_selects_it_or_is_refused_with_its_condition():
     for method, name in ("step", "bfs.step"), ("persistent", "bfs.persistent"):
         assert select(TABLE["bfs"], replace(GPU, method=method)).name == name

@@ -1,4 +1,4 @@
-"""Compare distances from many sources, as a variant finds them on one rank, with the oracle's."""
+"""Compare distances from many sources, as a variant finds them on some ranks, with the oracle's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from on_ranks import run_on_ranks
 from zoo import GraphCase
 
 from mgraph.algorithms.common.traversal import Trace
-from mgraph.algorithms.distance_matrix.searches import Searches
+from mgraph.algorithms.distance_matrix.searches import Searches, own_targets
 from mgraph.api.traversal import state_dtype
 from mgraph.types import LEVEL, unreached_of
 
@@ -25,15 +25,17 @@ def check_rows(
     *,
     weighted: bool = True,
     limit: float | int | None = None,
+    num_ranks: int = 1,
     **built: Any,
 ) -> list[dict]:
-    """Compare every row with the oracle's; return the supersteps. `built` are order and backend of the shard."""
-    (shard,) = build_shards(case, 1, **built)
+    """Compare every row with the oracle's; return the supersteps. `built` are order and backend of the shards."""
+    shards = build_shards(case, num_ranks, **built)
+    partition = shards[0].partition
     positions = oracles.positions(case, built.get("order", "degree"))
-    have_arcs = positions < shard.partition.num_positions
+    have_arcs = positions < partition.num_positions
     sources = [user for user in sources if have_arcs[user]]
-    columns = np.flatnonzero(have_arcs) if targets is None else [user for user in targets if have_arcs[user]]
-    dtype = state_dtype(shard.info) if weighted else LEVEL
+    columns = np.flatnonzero(have_arcs) if targets is None else np.array([u for u in targets if have_arcs[u]], int)
+    dtype = state_dtype(shards[0].info) if weighted else LEVEL
     searches = Searches(
         positions[sources].tolist(), weighted, dtype, limit, None if targets is None else positions[columns].tolist()
     )
@@ -43,14 +45,19 @@ def check_rows(
         batches = [shard.backend.to_host(batch).copy() for batch in loop(shard, comm, searches, trace)]
         return batches, trace.supersteps
 
-    ((batches, steps),) = run_on_ranks(program, [shard])
-    found = np.concatenate(batches) if batches else np.empty((0, len(columns)), dtype)
-    assert found.dtype == dtype
-    assert len(found) == len(sources)
-    # Without targets the columns are the vertices in the order of the graph.
-    columns = columns[np.argsort(positions[columns])] if targets is None else columns
-    for row, source in zip(found, sources, strict=True):
-        wanted = (oracles.sssp if weighted else oracles.bfs)(case, [source], limit)[columns]
-        missing = np.isinf(wanted) if wanted.dtype.kind == "f" else wanted < 0
-        np.testing.assert_array_equal(np.where(missing, dtype.type(unreached_of(dtype)), wanted).astype(dtype), row)
-    return steps
+    of_ranks = run_on_ranks(program, shards)
+    for rank, (batches, _) in enumerate(of_ranks):
+        found = np.concatenate(batches) if batches else np.empty((0, partition.num_owned(rank)), dtype)
+        if targets is None:
+            # The columns are the owned vertices in the order of the graph.
+            own = columns[np.argsort(positions[columns])]
+            own = own[partition.position(rank * partition.stride + np.arange(partition.num_owned(rank)))]
+        else:
+            own = columns[own_targets(partition, rank, searches.targets)[0]]
+        assert found.dtype == dtype
+        assert len(found) == len(sources)
+        for row, source in zip(found, sources, strict=True):
+            wanted = (oracles.sssp if weighted else oracles.bfs)(case, [source], limit)[own]
+            missing = np.isinf(wanted) if wanted.dtype.kind == "f" else wanted < 0
+            np.testing.assert_array_equal(np.where(missing, dtype.type(unreached_of(dtype)), wanted).astype(dtype), row)
+    return of_ranks[0][1]

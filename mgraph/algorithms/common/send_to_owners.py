@@ -10,8 +10,8 @@ from mgraph.types import Array
 def send_to_owners(shard: Shard, comm: Communicator, states: Array, values: Array) -> tuple[Array, Array]:
     """Send (state, value) of remote vertices; return owned states and received pairs.
 
-    `states` is sorted in place. An owner's slice of the state indices is contiguous, so that sorting
-    them groups them by owner.
+    `states` is sorted in place. An owner's slice of the state indices is contiguous, and all are of equal length, so
+    that sorting them groups them by owner. `values` has one for each state of all ranks.
 
     Returns
     -------
@@ -21,7 +21,7 @@ def send_to_owners(shard: Shard, comm: Communicator, states: Array, values: Arra
         Pair of arrays: owned states and the values that other ranks sent for them.
     """
     xp = shard.backend.xp
-    stride = shard.partition.stride
+    stride = len(values) // comm.size
     states.sort()
     starts = xp.arange(1, comm.size, dtype=states.dtype) * stride
     # CuPy reads before the beginning of an empty array that it searches.

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mgraph.algorithms.common.traversal import Trace
-from mgraph.algorithms.distance_matrix.searches import Searches, columns_of, own_columns
+from mgraph.algorithms.distance_matrix.searches import Searches, columns_of, own_columns, widened
 from mgraph.algorithms.variant import GraphSizes, TraversalSpec, Variant
 from mgraph.comm.base import Communicator
 from mgraph.shard.shard import Shard
-from mgraph.types import Array, unreached_of
+from mgraph.types import Array
 
 
 def search_one_by_one(shard: Shard, comm: Communicator, searches: Searches, trace: Trace) -> Iterator[Array]:
@@ -25,17 +25,7 @@ def search_one_by_one(shard: Shard, comm: Communicator, searches: Searches, trac
             targets=tuple(searches.target_users),
         )  # fmt: skip
         found = search(prepare(shard, comm, spec), shard, comm, spec, trace).distances
-        yield columns_of(widened(found, searches), columns)
-
-
-def widened(found: Array, searches: Searches) -> Array:
-    """Return a row of distances in the dtype of the request, from that of a search in narrower numbers."""
-    row = found.reshape(1, len(found))
-    if found.dtype == searches.dtype:
-        return row
-    wide = row.astype(searches.dtype)
-    wide[row == unreached_of(found.dtype)] = unreached_of(searches.dtype)
-    return wide
+        yield columns_of(widened(found.reshape(1, -1), searches.dtype), columns)
 
 
 def _bytes(sizes: GraphSizes) -> int:

@@ -71,3 +71,12 @@ def own_columns(shard: Shard, rank: int, searches: Searches) -> Array | None:
 def columns_of(found: Array, columns: Array | None) -> Array:
     """Return some columns of rows of distances, or all of them without a choice."""
     return found if columns is None else found[:, columns]
+
+
+def widened(rows: Array, dtype: np.dtype) -> Array:
+    """Return rows of distances in the dtype of the request, from those of a search in narrower numbers."""
+    if rows.dtype == dtype:
+        return rows
+    wide = rows.astype(dtype)
+    wide[rows == unreached_of(rows.dtype)] = unreached_of(dtype)
+    return wide

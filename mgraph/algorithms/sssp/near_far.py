@@ -70,19 +70,11 @@ def sssp(
 
     With `until`, only up to the bucket of the farthest of these positions.
     """
-    search = _Search(shard, comm, sources, dtype, cutoff, until, trace.checkpoints)
-    delta = default_delta(shard, dtype, mean_weight=typical_weight(shard, comm))
-    while search.advance(delta):
-        while search.num_near:
-            near = search.num_near
-            arcs = search.relax()
-            trace.superstep(method="push", frontier=near, arcs=arcs)
-            if search.is_due:
-                trace.checkpoints.keep(KeptState(search.own_distances, search.settled))
-    own = search.own_distances
-    if search.is_done:
-        drop_unsettled(own, search.bound)
-    return Traversal(own, None)
+    starts = own_states(shard.partition, comm.rank, sources)
+    targets = own_states(shard.partition, comm.rank, until) if until else None
+    search = NearFarSearch(ArcsOfRows(shard), comm, starts, dtype, cutoff, targets, trace.checkpoints)
+    search.run(default_delta(shard, dtype, mean_weight=typical_weight(shard, comm)), trace)
+    return Traversal(search.own_distances, None)
 
 
 def are_settled(backend: Backend, distances: Array, targets: Array, bound: float | int) -> bool:
@@ -141,48 +133,72 @@ def just_above(distance: float | int, dtype: np.dtype) -> float | int:
         return np.nextafter(distance, np.inf, dtype=dtype).item()
 
 
-class _Search:
-    """The arrays of one search on one rank; `num_near` is over all ranks."""
+class ArcsOfRows:
+    """The arcs that a search relaxes, between states of vertices."""
+
+    # States of a vertex; of all states those with one stride between them.
+    copies = 1
+
+    def __init__(self, shard: Shard) -> None:
+        self.shard = shard
+
+    def relax(self, frontier: Array, offsets: Array, begins: Array, *lowered: Array) -> int:
+        """Relax the arcs out of a frontier, which may lower what the kernel's last parameters say; return the arcs."""
+        rows = self.shard.rows
+        arcs = int(offsets[-1])
+        relax_frontier[self.shard.backend](
+            0, arcs, frontier, len(frontier), offsets, begins, rows.targets, rows.weights, *lowered
+        )
+        return arcs
+
+
+class NearFarSearch:
+    """The arrays of one search on one rank; `num_near` is over all ranks.
+
+    It begins at `starts` and ends once all `targets` are settled, if there are any: of each the states of this rank.
+    """
 
     def __init__(
         self,
-        shard: Shard,
+        arcs: ArcsOfRows,
         comm: Communicator,
-        sources: list[int],
+        starts: np.ndarray,
         dtype: np.dtype,
         cutoff: float | int | None,
-        until: Sequence[int],
+        targets: np.ndarray | None,
         checkpoints: Checkpoints,
     ) -> None:
-        xp = shard.backend.xp
+        shard = arcs.shard
         partition = shard.partition
-        self.shard = shard
+        xp = shard.backend.xp
+        num_states = arcs.copies * partition.num_states
+        stride = arcs.copies * partition.stride
+        self.arcs = arcs
         self.comm = comm
         self.checkpoints = checkpoints
         self.backend = shard.backend
-        self.base = comm.rank * partition.stride
+        self.base = comm.rank * stride
+        self.num_own = stride - partition.stride + shard.num_owned
         self.top = unreached_of(dtype)
         self.cutoff = self.top if cutoff is None else cutoff
-        self.dist = self.backend.full(partition.num_states, self.top, dtype)
+        self.dist = self.backend.full(num_states, self.top, dtype)
         self._set_bounds(0, 0)
         self.num_near = 0
-        self.marked = xp.zeros(partition.num_states // 32, np.uint32)
-        self.in_far = xp.zeros(partition.num_states // 32, np.uint32)
-        self.found, self.near = (xp.empty(partition.num_states, partition.dtype) for _ in range(2))
-        self.far, self.next_far = (xp.empty(partition.stride, partition.dtype) for _ in range(2))
-        own = own_states(partition, comm.rank, sources)
-        self.dist[shard.backend.to_device(own)] = 0
+        self.marked = xp.zeros(num_states // 32, np.uint32)
+        self.in_far = xp.zeros(num_states // 32, np.uint32)
+        self.found = xp.empty(num_states, partition.dtype)
+        self.near, self.far, self.next_far = (xp.empty(stride, partition.dtype) for _ in range(3))
         # The sources wait in far, from which the first bound moves them to near.
-        self.far[: len(own)] = shard.backend.to_device(own)
-        self.far_size = len(own)
-        self.lowest = xp.full(1, 0 if len(own) else self.top, dtype)
+        self.far_size = len(starts)
+        self.far[: len(starts)] = self.backend.to_device(starts)
+        self.dist[self.far[: len(starts)]] = 0
+        self.lowest = xp.full(1, 0 if len(starts) else self.top, dtype)
         self.keeps_far = True
         if checkpoints.found is not None:
             self._go_on_from(checkpoints.found)
         self.counters = xp.zeros(2, np.int64)
-        self.stops = len(until) > 0
         self.is_done = False
-        self.targets = self.backend.to_device(own_states(partition, comm.rank, until).astype(np.int64))
+        self.targets = None if targets is None else self.backend.to_device(targets.astype(np.int64))
 
     def _go_on_from(self, state: KeptState) -> None:
         """Begin with the distances of a checkpoint: far is what is reached, and not below its bound."""
@@ -196,44 +212,51 @@ class _Search:
 
     @property
     def own_distances(self) -> Array:
-        """The distances of the owned vertices, a view."""
-        return self.dist[self.base : self.base + self.shard.num_owned]
+        """The distances of the owned states, a view."""
+        return self.dist[self.base : self.base + self.num_own]
+
+    def run(self, delta: float | int, trace: Trace) -> None:
+        """Search to the end, in buckets of this width."""
+        while self.advance(delta):
+            while self.num_near:
+                near = self.num_near
+                arcs = self.relax()
+                trace.superstep(method="push", frontier=near, arcs=arcs)
+                if self.is_due:
+                    trace.checkpoints.keep(KeptState(self.own_distances, self.settled))
+        if self.is_done:
+            drop_unsettled(self.own_distances, self.bound)
 
     def relax(self) -> int:
-        """Relax every arc out of near, queue the lowered vertices; return this rank's arcs."""
+        """Relax every arc out of near, queue the lowered states; return this rank's arcs."""
         backend = self.backend
-        shard = self.shard
-        bounds = self.bounds
-        near_size = self.near_size
-        offsets = backend.xp.zeros(near_size + 1, np.int64)
-        begins = backend.xp.empty(near_size, np.int64)
-        measure_rows[backend](0, near_size, self.near, shard.rows.indptr, self.base, begins, offsets[1:])
+        near = self.near[: self.near_size]
+        offsets = backend.xp.zeros(len(near) + 1, np.int64)
+        begins = backend.xp.empty(len(near), np.int64)
+        shard = self.arcs.shard
+        measure_rows[backend](0, len(near), near, shard.rows.indptr, shard.partition.stride, begins, offsets[1:])
         backend.xp.cumsum(offsets[1:], out=offsets[1:])
         counters = backend.xp.zeros(1, np.int64)
-        arcs = int(offsets[-1])
-        relax_frontier[backend](
-            0, arcs, self.near, near_size, offsets, begins, shard.rows.targets, shard.rows.weights,
-            bounds, self.dist, self.marked, self.found, counters,
-        )  # fmt: skip
+        arcs = self.arcs.relax(near, offsets, begins, self.bounds, self.dist, self.marked, self.found, counters)
         found = self.found[: int(counters[0])]
         own = self._send_to_owners(found, counters) if self.comm.size > 1 else found
         clear_marks[backend](0, int(counters[0]), self.found, self.marked)
         self.counters[0] = 0
         split_found[backend](
-            0, len(own), own, self.dist, bounds, int(self.keeps_far), self.in_far, self.near, self.far, self.lowest,
-            self.counters,
+            0, len(own), own, self.dist, self.bounds, int(self.keeps_far), self.in_far, self.near, self.far,
+            self.lowest, self.counters,
         )  # fmt: skip
         self._count()
         return arcs
 
     def advance(self, delta: float | int) -> bool:
-        """Raise the bound to delta above the smallest distance in far, and move vertices below it to near.
+        """Raise the bound to delta above the smallest distance in far, and move what is below it to near.
 
-        Return whether any rank had a vertex in far, and not all targets are below the bound, where all is settled.
+        Return whether any rank had a state in far, and not all targets are below the bound, where all is settled.
         """
         backend = self.backend
-        own = (self.base, self.base + self.shard.num_owned)
-        settled = self.stops and are_settled(backend, self.dist, self.targets, self.bound)
+        own = (self.base, self.base + self.num_own)
+        settled = self.targets is not None and are_settled(backend, self.dist, self.targets, self.bound)
         words = np.array([backend.to_host(self.lowest)[0], settled], self.dist.dtype)
         lowest, is_done = self.comm.allreduce(words, "min").tolist()
         self.is_done = bool(is_done)
@@ -245,7 +268,7 @@ class _Search:
         # Beyond the largest float of its width there are unreached vertices alone.
         is_past_all = dtype.kind == "f" and bound > float(np.finfo(dtype).max)
         self._set_bounds(self.bound, self.top if is_past_all else min(bound, self.top))
-        self.keeps_far = self.keeps_far and self.far_size * DENSE_SHARE <= self.shard.num_owned
+        self.keeps_far = self.keeps_far and self.far_size * DENSE_SHARE <= self.num_own
         self.counters[:] = 0
         self.lowest[:] = self.top
         if self.keeps_far:
@@ -260,8 +283,8 @@ class _Search:
         return True
 
     def _send_to_owners(self, found: Array, counters: Array) -> Array:
-        """Send lowered distances to their owners; return the own vertices, lowered here or received."""
-        own, (states, values) = send_to_owners(self.shard, self.comm, found, self.dist)
+        """Send lowered distances to their owners; return the own states, lowered here or received."""
+        own, (states, values) = send_to_owners(self.arcs.shard, self.comm, found, self.dist)
         merge_distances[self.backend](0, len(states), states, values, self.dist, self.marked, self.found, counters)
         return self.backend.xp.concatenate([own, self.found[len(found) : int(counters[0])]])
 
@@ -284,7 +307,7 @@ def step_bytes(sizes: GraphSizes) -> int:
     states = sizes.states
     owned = sizes.owned
     vertex = sizes.vertex
-    queues = 2 * vertex * states + 2 * vertex * sizes.partition.stride
+    queues = vertex * states + 3 * vertex * sizes.partition.stride
     search = searched_bytes(sizes, has_peer_buffers=False) * states + queues + 8 * owned + states // 4
     # Predecessors, and sums of degrees. A pool keeps freed memory: parts add up.
     return search + (8 + 12) * owned

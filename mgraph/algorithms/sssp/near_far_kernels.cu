@@ -80,10 +80,10 @@ extern "C" __global__ void scan_distances(i64 lo, i64 hi, const dist_t* dist, co
 }
 
 extern "C" __global__ void measure_rows(i64 lo, i64 hi, const vertex_t* states, const i64* indptr,
-                                        i64 base, i64* begins, i64* lengths) {
+                                        i64 stride, i64* begins, i64* lengths) {
   for (i64 i = lo + thread_index(); i < hi; i += thread_count()) {
-    i64 local = (i64)states[i] - base;
+    vertex_t local = states[i] % (vertex_t)stride;
     begins[i] = indptr[local];
-    lengths[i] = indptr[local + 1] - indptr[local];
+    lengths[i] = indptr[(i64)local + 1] - indptr[local];
   }
 }

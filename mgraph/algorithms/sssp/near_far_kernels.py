@@ -128,9 +128,9 @@ def scan_distances(lo, hi, dist, bounds, near, lowest, counters):
 
 
 @kernel(vertex_t="states")
-def measure_rows(lo, hi, states, indptr, base, begins, lengths):
-    """Look up the begin and the length of each vertex's row."""
+def measure_rows(lo, hi, states, indptr, stride, begins, lengths):
+    """Look up the begin and the length of the row of each owned state."""
     for i in range(lo, hi):
-        local = states[i] - base
+        local = np.int64(states[i]) % stride
         begins[i] = indptr[local]
         lengths[i] = indptr[local + 1] - indptr[local]

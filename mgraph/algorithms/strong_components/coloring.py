@@ -156,7 +156,7 @@ class _Coloring:
         size = len(frontier)
         offsets = backend.xp.zeros(size + 1, np.int64)
         begins = backend.xp.empty(size, np.int64)
-        measure_rows[backend](0, size, frontier, rows.indptr, self.base, begins, offsets[1:])
+        measure_rows[backend](0, size, frontier, rows.indptr, self.shard.partition.stride, begins, offsets[1:])
         backend.xp.cumsum(offsets[1:], out=offsets[1:])
         arcs = int(offsets[-1])
         push_colors[backend](

@@ -121,6 +121,7 @@ class Work:
             "bridges": lambda: _columns(mg.bridges(graph)),
             "tree of terminals": lambda: _columns(mg.steiner_tree(graph, self.terminals)),
             "distances": lambda: iter([mg.distance_matrix(graph, [0, 1, 2]).to_numpy()]),
+            "distances on a grid": lambda: _distances_on_grid(cluster),
             "neighborhood": lambda: _neighborhood(graph),
             "closeness": lambda: iter([mg.closeness(graph, [0, 1, 2])]),
             "paths": lambda: iter([path.distance for path in mg.shortest_paths(graph, [0, 1], [1, 2])]),
@@ -198,6 +199,12 @@ def _strong_components(cluster: Cluster) -> Iterator[Any]:
     """Build a directed graph, and find its strong components."""
     with mg.from_edges(*_ARRAYS, directed=True, cluster=cluster) as graph:
         yield from _columns(mg.strongly_connected_components(graph))
+
+
+def _distances_on_grid(cluster: Cluster) -> Iterator[Any]:
+    """Build a deep graph, which several ranks search from all sources at once."""
+    with mg.grid(16, 16, cluster=cluster) as graph, mg.distance_matrix(graph, [0, 17, 255]) as found:
+        yield found.to_numpy()
 
 
 def _diameter(graph: mg.Graph) -> Iterator[Any]:

@@ -127,7 +127,7 @@ def measure_rows(draw: st.DrawFn) -> Case:
         "hi": len(states),
         "states": states,
         "indptr": r.indptr,
-        "base": r.base,
+        "stride": r.stride,
         "begins": Unwritten(len(states), np.int64),
         "lengths": Unwritten(len(states), np.int64),
     }
