@@ -40,7 +40,7 @@ from mgraph.algorithms.variant import GraphSizes, Variant
 from mgraph.backends.base import Backend
 from mgraph.comm.base import Communicator
 from mgraph.partition import own_states
-from mgraph.shard.shard import Shard, cached_on_shard
+from mgraph.shard.shard import GraphInfo, Shard, cached_on_shard
 from mgraph.shard.weight_sorted_rows import DELTA_WEIGHT_SORTED, SPARSE_DEGREE
 from mgraph.types import Array, smallest_of, unreached_of
 
@@ -119,7 +119,12 @@ def default_delta(
     ) / info.mean_degree
     if num_ranks == 1 and info.mean_degree < SPARSE_DEGREE:
         widths = DELTA_SPARSE
-    delta = max(widths * mean_weight, info.min_weight)
+    return bucket_width(info, dtype, widths * mean_weight)
+
+
+def bucket_width(info: GraphInfo, dtype: np.dtype, wanted: float) -> float | int:
+    """Return a width of a bucket in `dtype`: at least the lightest weight, since no arc stays in a narrower one."""
+    delta = max(wanted, info.min_weight)
     if dtype.kind == "f":
         return min(max(delta or 1.0, smallest_of(dtype)), float(np.finfo(dtype).max))
     return min(max(1, round(delta)), unreached_of(dtype))

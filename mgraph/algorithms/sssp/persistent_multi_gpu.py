@@ -19,7 +19,7 @@ from mgraph.algorithms.common.multi_gpu_search import MultiGpuSearch, target_sta
 from mgraph.algorithms.common.traversal import TRACE_RECORDS, Trace, Traversal
 from mgraph.algorithms.derived import WEIGHT_SORTED_ROWS
 from mgraph.algorithms.sssp import persistent_multi_gpu_kernels as kernel
-from mgraph.algorithms.sssp.near_far import default_delta
+from mgraph.algorithms.sssp.near_far import bucket_width, default_delta
 from mgraph.algorithms.sssp.persistent_multi_gpu_kernels import (
     ALL_WARPS_ROW,
     LAYOUT,
@@ -35,15 +35,17 @@ from mgraph.partition import Partition
 from mgraph.shard.persistent_delivery import delivery_bytes, planned_delivery_bytes
 from mgraph.shard.shard import Shard, cached_on_shard, long_rows
 from mgraph.shard.weight_sorted_rows import SPARSE_DEGREE, class_scale, wants_weight_sorted_rows
-from mgraph.types import smallest_of, unreached_of
+from mgraph.types import unreached_of
 
 # What a warp writes into other copies is aligned to cache lines (else rmat28 on four H200 takes 5 % longer).
 CACHE_LINE_BYTES = 128
 # The narrowest atomic between GPUs.
 MIN_ATOMIC_BYTES = 4
-# Rounds cost less than where the host starts them: buckets are narrower by this, except on graphs of low degree.
-# Buckets twice as wide take a tenth to a quarter longer at rmat26 and 27 on two H200, at rmat26 and 28 on four.
-DELTA_DIVISOR = 8
+# Widths of a bucket in mean weights per mean degree, narrower than where the host starts the rounds, which then cost
+# more; but on graphs of low degree. Where there are hubs and pulls, rmat28 and rmat30 on four H200 take 7.3 and 26.7 ms
+# with 2.3, 7.7 and 31.8 with 4.
+DELTA_PULLED = 2.3
+DELTA_PUSHED = 4.0
 
 
 def require_sssp_buffers(shard: Shard, comm: Communicator, dtype: np.dtype) -> bool:
@@ -131,10 +133,10 @@ def _prepare_search_from_one(shard: Shard, dtype: np.dtype, has_light: bool) -> 
 def narrow_delta(shard: Shard, dtype: np.dtype) -> float | int:
     """Return the width of a bucket for this graph's weights and degrees."""
     info = shard.info
-    width = default_delta(shard, dtype)
     if info.mean_degree < SPARSE_DEGREE:
-        return width
-    return max(width / DELTA_DIVISOR if dtype.kind == "f" else int(width) // DELTA_DIVISOR, smallest_of(dtype))
+        return default_delta(shard, dtype)
+    pulls = info.order == "degree" and not info.directed
+    return bucket_width(info, dtype, (DELTA_PULLED if pulls else DELTA_PUSHED) / info.mean_degree * info.mean_weight)
 
 
 def peer_buffer_bytes(partition: Partition, itemsize: int) -> int:
