@@ -114,7 +114,8 @@ def translate_when_read(
     """Return for each column of `translate_results` a function that makes it, on one CPU rank.
 
     The functions refer to tables of the shard, but not to its rows. `words` have the level and the parent of each
-    vertex where a search has them so; `reached` are the states of the reached vertices, where it has listed them.
+    vertex, and of none, where a search has them so; `reached` are the states of the reached vertices, where it has
+    listed them.
     """
     n = shard.info.num_vertices
     users = shard.user_of_local
@@ -160,7 +161,7 @@ def _of_words(
     positions, users = tables
     out = backend.empty(n, np.dtype(np.int64) if are_vertices else LEVEL)
     if positions is None:
-        (split_parents if are_vertices else split_levels)(words, out)
+        (split_parents if are_vertices else split_levels)(words[:-1], out)
     elif are_vertices:
         backend.run_ranges(gather_parents, n, positions, words, users, out, light=LIGHT_GATHER)
     else:

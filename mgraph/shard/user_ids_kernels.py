@@ -202,19 +202,24 @@ def split_parents(words, out):
 
 @inline
 def gather_levels(lo, hi, positions, words, out):
-    """Write the levels of user ids lo..hi in degree order, as `split_levels` does."""
-    size = np.uint64(len(words))
+    """Write the levels of user ids lo..hi in degree order, as `split_levels` does.
+
+    The last word is that of none: an isolated vertex, whose position is beyond the others, has it. Nothing branches, as
+    cores cannot predict which vertices are isolated.
+    """
+    none = np.uint64(len(words)) - np.uint64(1)
     for i in range(np.uint64(lo), np.uint64(hi)):
-        position = np.uint64(positions[i])
-        word = words[position] if position < size else np.iinfo(np.int64).max
+        word = words[min(np.uint64(positions[i]), none)]
         out[i] = word >> 32 if word != np.iinfo(np.int64).max else -1
 
 
 @inline
 def gather_parents(lo, hi, positions, words, users, out):
     """Write the parents of user ids lo..hi in degree order, as `gather_levels` does the levels."""
-    size = np.uint64(len(words))
+    none = np.uint64(len(words)) - np.uint64(1)
     for i in range(np.uint64(lo), np.uint64(hi)):
-        position = np.uint64(positions[i])
-        word = words[position] if position < size else np.iinfo(np.int64).max
-        out[i] = np.int64(users[np.uint64(word & 0xFFFFFFFF)]) if word != np.iinfo(np.int64).max else -1
+        word = words[min(np.uint64(positions[i]), none)]
+        is_reached = word != np.iinfo(np.int64).max
+        # Any user, where there is no parent.
+        user = np.int64(users[np.uint64(word & 0xFFFFFFFF) if is_reached else np.uint64(0)])
+        out[i] = user if is_reached else -1

@@ -25,6 +25,7 @@ from mgraph.algorithms.bfs.hybrid_kernels import (
     PULL,
     PULLED,
     SCANNED,
+    UNREACHED,
     WIDE_PUSH,
     begin_levels,
     mark,
@@ -54,6 +55,7 @@ MAX_SERIAL_CORES = 2
 MAX_PULLED = 1 << 17
 UNLIMITED = int(np.iinfo(np.int64).max)
 LAST_LEVEL = int(np.iinfo(LEVEL).max)
+WORD = np.dtype(np.int64)
 NO_TARGETS = np.empty(0, np.int64)
 
 
@@ -71,7 +73,7 @@ def bfs_hybrid(
     """
     search = _Search(shard, own_states(shard.partition, comm.rank, sources))
     targets = own_states(shard.partition, comm.rank, until).astype(np.int64) if until else NO_TARGETS
-    last_level = LAST_LEVEL if depth_limit is None else depth_limit
+    last_level = LAST_LEVEL if depth_limit is None else min(depth_limit, LAST_LEVEL)
     wide_arcs_left = max_wide_arcs(shard, "bfs")
     while (following := search.push_levels(last_level, targets, trace)) != ENDED:
         is_wide = following == WIDE_PUSH or (following == PULL and shard.num_owned > MAX_PULLED)
@@ -87,14 +89,16 @@ def bfs_hybrid(
 
 
 class _Search:
-    """The words of all vertices; `queue` has all frontiers, one after another."""
+    """The words of all vertices, with that of none after them; `queue` has all frontiers, one after another."""
 
     def __init__(self, shard: Shard, starts: np.ndarray) -> None:
         assert isinstance(shard.backend, CpuBackend), "the variant applies to no other"
         n = shard.num_owned
         self.shard = shard
         self.backend = shard.backend
-        self.words = self.backend.empty(n, np.dtype(np.int64))
+        self.words_and_none = self.backend.empty(n + 1, WORD)
+        self.words_and_none[n] = UNREACHED
+        self.words = self.words_and_none[:n]
         self.queue = self.backend.empty(n, shard.partition.dtype)
         self.counters = np.zeros(NUM_COUNTERS, np.int64)
         self.max_arcs = MAX_ARCS if self.backend.threads > MAX_SERIAL_CORES else UNLIMITED
@@ -108,7 +112,10 @@ class _Search:
         level, begin, end = counters[: END + 1].tolist()
         indptr = narrow_indptr(self.shard)
         targets = self.shard.rows.targets
-        args = last_level, self.max_arcs, until, indptr, targets, self.queue, self.words, counters
+        args = (
+            last_level, self.max_arcs, self.shard.info.max_degree, until, indptr, targets, self.queue, self.words,
+            counters,
+        )  # fmt: skip
         if end:
             push_levels(*args)
         else:
@@ -173,7 +180,12 @@ class _Search:
         reached_arcs = self.shard.info.num_arcs - int(self.counters[ARCS_LEFT])
         parents, levels = self.words.view(SMALL_VERTEX).reshape(-1, 2).T
         return Traversal(
-            levels.view(LEVEL), parents, num_reached, reached_arcs, reached=self.queue[:num_reached], words=self.words
+            levels.view(LEVEL),
+            parents,
+            num_reached,
+            reached_arcs,
+            reached=self.queue[:num_reached],
+            words=self.words_and_none,
         )
 
 

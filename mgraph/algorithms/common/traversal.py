@@ -199,7 +199,7 @@ class Traversal:
         The states of the reached vertices in any order, where the search of one CPU rank has listed them.
     words
         Level and parent of each vertex in one word, `level << 32 | parent`, where the search of one CPU rank has them
-        so; `distances` and `predecessors` are then views of them.
+        so, and after them that of an unreached vertex; `distances` and `predecessors` are then views of them.
     """
 
     distances: Array

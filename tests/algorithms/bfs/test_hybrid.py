@@ -12,7 +12,7 @@ from on_ranks import run_on_ranks
 from strategies import graphs_and_sources, orders
 from sweep_checks import of_users
 from tiers import examples
-from zoo import CASES, ZOO, chain_of_cliques, random_case, zoo_sources
+from zoo import CASES, ZOO, chain_of_cliques, make_case, random_case, zoo_sources
 
 from mgraph.algorithms.bfs import hybrid
 from mgraph.algorithms.common.traversal import Trace
@@ -70,6 +70,23 @@ def test_levels_and_predecessors_equal_the_oracles(case, order, few_cores, max_a
 @given(graphs_and_sources(), orders, st.sampled_from([None, 0, 2, 7]), st.sampled_from([1, 2]))
 def test_results_of_drawn_graphs_equal_the_oracles(drawn, order, max_arcs, few_cores):
     check(*drawn, order, max_arcs=max_arcs, few_cores=few_cores)
+
+
+@pytest.mark.parametrize("limit", [None, 2, 20, 21, 22])
+@pytest.mark.parametrize("chord", [None, (0, 39), (3, 25), (20, 22), (0, 20)])
+def test_runs_of_consecutive_vertices_end_where_their_rows_or_the_limit_say(chord, limit):
+    # A path 0, 1, ... 39, which other paths and a chord interrupt; from its ends, its middle and two sides.
+    edges = [(v, v + 1) for v in range(39)] + [(30, 40), (40, 41), (41, 29)]
+    case = make_case("runs", 42, edges + ([chord] if chord else []))
+    for sources in ([0], [39], [20], [0, 39], [5, 6]):
+        check(case, sources, "natural", depth_limit=limit)
+
+
+def test_hub_at_the_end_of_a_path_is_no_level_of_few_arcs():
+    case = make_case("hub", 300, [(v, v + 1) for v in range(100)] + [(100, v) for v in range(101, 300)])
+    for order in ("natural", "degree"):
+        serial, *_ = check(case, [0], order, max_arcs=64, few_cores=1)
+        assert serial["levels"] == 100
 
 
 @pytest.mark.parametrize("limit", [0, 1, 3, 299])
