@@ -13,6 +13,7 @@ from mgraph.io.output_tables import as_objects, joined
 from mgraph.rank_jobs.labels import ids_of_labels, labels_of_vertices
 from mgraph.shard.shard import GraphInfo
 
+MAX_INT64 = int(np.iinfo(np.int64).max)
 # Runs a job on what the ranks store of a graph or a result.
 Run = Callable[..., list]
 
@@ -47,7 +48,7 @@ def dtype_of_vertices(info: GraphInfo) -> np.dtype:
     """Return the dtype of columns of vertices."""
     if info.labels == "string":
         return np.dtype(object)
-    return np.dtype(np.uint64 if info.missing_label > np.iinfo(np.int64).max else np.int64)
+    return np.dtype(np.uint64 if info.missing_label > MAX_INT64 else np.int64)
 
 
 def _as_string(label: Any, what: str) -> str:

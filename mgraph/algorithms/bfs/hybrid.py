@@ -178,9 +178,10 @@ class _Search:
         """Return what is reached."""
         num_reached = int(self.counters[END])
         reached_arcs = self.shard.info.num_arcs - int(self.counters[ARCS_LEFT])
-        parents, levels = self.words.view(SMALL_VERTEX).reshape(-1, 2).T
+        parents = self.words.view(SMALL_VERTEX)[::2]
+        levels = self.words.view(LEVEL)[1::2]
         return Traversal(
-            levels.view(LEVEL),
+            levels,
             parents,
             num_reached,
             reached_arcs,
