@@ -31,11 +31,11 @@ PARENT_BITS = 32
 PARENT_MASK = (1 << PARENT_BITS) - 1
 # Indices are unsigned: Numba tests signed ones for being negative, which takes a fifth of the time.
 ONE = np.uint64(1)
-# While a frontier is pushed, the row of the vertex so far ahead in the queue is prefetched, and where the row of a
+# While a frontier is pushed, the row of a vertex ahead in the queue is prefetched, and where the row of a
 # found vertex begins: where the order of vertices is random, a push takes two thirds of the time (random trees and
 # sparse uniform graphs of 2^17 and 2^20 vertices).
 AHEAD = np.uint64(8)
-# Few vertices are so many at most, with so many arcs at most: for these nothing but a push by one core pays.
+# The most vertices and arcs of a level that `push_few` takes: for these nothing but a push by one core pays.
 MAX_FEW = 8
 FEW_ARCS = 64
 # Of a vertex in a run: to the one before and the one after.
