@@ -14,7 +14,7 @@ from mgraph.algorithms.components.union_find import Roots
 from mgraph.algorithms.hits.mutual_iteration import HitsSpec, Hubs
 from mgraph.algorithms.pagerank.fixed_point import ScoreSpec
 from mgraph.algorithms.pagerank.power_iteration import Scored
-from mgraph.algorithms.variant import Conditions, TraversalSpec, Variant, require_variant, select
+from mgraph.algorithms.variant import SWEEPS, Conditions, TraversalSpec, Variant, require_variant, select
 from mgraph.algorithms.variants import (
     COMPONENTS,
     CORE_NUMBERS,
@@ -208,7 +208,7 @@ def _target_positions(shard: Shard, comm: Communicator, spec: TraversalSpec) -> 
 def _first_dtype(variant: Variant, shard: Shard, spec: TraversalSpec) -> tuple[np.dtype, int | None]:
     """Return the dtype that a search tries first, and the largest limit in it, None if there is none."""
     # A checkpoint has the final dtype.
-    if spec.algorithm == "sssp" and variant.short_name != "sweep" and spec.checkpoint is None:
+    if spec.algorithm == "sssp" and variant.short_name not in SWEEPS and spec.checkpoint is None:
         for narrow in first_dtypes(shard, spec.dtype, has_peer_buffers=variant.has_peer_buffers):
             return narrow, farthest(narrow, shard.info.max_weight)
     return spec.dtype, None

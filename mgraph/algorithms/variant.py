@@ -27,6 +27,8 @@ from mgraph.types import vertex_dtype
 
 # What a caller may ask for in addition to the short name of a variant: any variant, any but the sweep, the sweep.
 METHODS = ("auto", "frontier", "sweep")
+# Short names of the variants that read edge blocks; of a graph at most one of them applies where all are allowed.
+SWEEPS = ("streamed", "sweep")
 # Where a shard lists the structures that some rank could not make.
 _FAILED = ("needs that cannot be made",)
 
@@ -291,7 +293,9 @@ class Variant:
     def is_asked_for(self, method: str) -> bool:
         """Return whether a method leaves this variant open."""
         if method == "frontier":
-            return self.short_name != "sweep"
+            return self.short_name not in SWEEPS
+        if method == "sweep":
+            return self.short_name in SWEEPS
         return method in ("auto", self.short_name)
 
 

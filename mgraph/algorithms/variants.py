@@ -21,6 +21,7 @@ from mgraph.algorithms.bfs.multi_source_bitmaps import VARIANT as BFS_MULTI_SOUR
 from mgraph.algorithms.bfs.persistent import VARIANT as BFS_PERSISTENT
 from mgraph.algorithms.bfs.persistent_multi_gpu import VARIANT as BFS_PERSISTENT_MULTI_GPU
 from mgraph.algorithms.bfs.step import VARIANT as BFS_STEP
+from mgraph.algorithms.bfs.streamed import VARIANT as BFS_STREAMED
 from mgraph.algorithms.bfs.sweep import VARIANT as BFS_SWEEP
 from mgraph.algorithms.bridges.cover import VARIANT as COVER
 from mgraph.algorithms.components.afforest import AROUND_GIANT
@@ -52,6 +53,7 @@ from mgraph.algorithms.sssp.hybrid import VARIANT as SSSP_HYBRID
 from mgraph.algorithms.sssp.near_far import VARIANT as SSSP_NEAR_FAR
 from mgraph.algorithms.sssp.persistent import VARIANT as SSSP_PERSISTENT
 from mgraph.algorithms.sssp.persistent_multi_gpu import VARIANT as SSSP_PERSISTENT_MULTI_GPU
+from mgraph.algorithms.sssp.streamed import VARIANT as SSSP_STREAMED
 from mgraph.algorithms.sssp.sweep import VARIANT as SSSP_SWEEP
 from mgraph.algorithms.steiner_tree.terminal_tree import VARIANT as TERMINAL_TREE
 from mgraph.algorithms.strong_components.coloring import VARIANT as COLORING
@@ -64,6 +66,7 @@ BFS = (
     BFS_PERSISTENT_MULTI_GPU,  # GPUs with access to each other's memory
     BFS_HOST,  # one GPU, and a graph that the CPU searches sooner
     BFS_PERSISTENT,  # one GPU
+    BFS_STREAMED,  # the layout host
     BFS_SWEEP,  # the compact layout, or on request
     BFS_HYBRID,  # one CPU rank
     BFS_STEP,  # all others
@@ -72,6 +75,7 @@ SSSP = (
     SSSP_PERSISTENT_MULTI_GPU,  # GPUs with access to each other's memory
     SSSP_HOST,  # one GPU, and a graph that the CPU searches sooner
     SSSP_PERSISTENT,  # one GPU
+    SSSP_STREAMED,  # the layout host
     SSSP_SWEEP,  # the compact layout, or on request
     SSSP_HYBRID,  # one CPU rank
     SSSP_DELTA_STEPPING,  # one rank without persistent kernels, if sorting rows by weight pays
@@ -135,7 +139,7 @@ HEAD = """# Variants: which loop runs
 Written by `python -m mgraph.algorithms.variants > docs/variants.md`, from the table by which the ranks choose.
 
 Of an algorithm the first variant that applies runs. `method` of `mg.bfs` and `mg.sssp` (`--method`) restricts the
-choice: `auto` allows every variant, `frontier` all but the sweep, a short name (after the dot, such as `step` or
+choice: `auto` allows every variant, `frontier` all but the sweeps, a short name (after the dot, such as `step` or
 `persistent`) that variant alone; one that does not apply is refused. The name of the variant that ran is in
 `.stats.variant`, and `--trace` prints it.
 

@@ -61,7 +61,7 @@ class Stats(Costs):
         arcs = sum(part["reached_arcs"] for part in parts)
         return cls(
             **costs_of_ranks(g, parts),
-            method="sweep" if parts[0]["variant"].endswith(".sweep") else "frontier",
+            method="sweep" if parts[0]["variant"].endswith((".streamed", ".sweep")) else "frontier",
             reason=reason,
             num_reached=sum(part["reached"] for part in parts),
             num_edges=arcs if g.info.directed else arcs // 2,

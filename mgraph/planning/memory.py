@@ -443,9 +443,7 @@ def _search_parts(sizes: GraphSizes, conditions: Conditions) -> dict[str, int]:
     for algorithm, variant in searches.items():
         seen, state = (4, 4) if algorithm == "bfs" else (_seen_bytes(sizes), sizes.state)
         result = _result_bytes(sizes, seen, state) + (0 if conditions.has_rows else users)
-        # Sweeps compare with a copy of the states which parts in host memory are in reach.
-        compared = state * sizes.states if conditions.layout == "host" else 0
-        parts[f"while {algorithm} runs"] = variant.bytes(sizes) + result + compared
+        parts[f"while {algorithm} runs"] = variant.bytes(sizes) + result
     if users:
         parts[RESULT_ROUTING] = _routing_bytes(sizes) + (users if conditions.has_rows else 0)
     if buffers := max(_bytes_of("peer_buffers", variant, sizes) for variant in searches.values()):

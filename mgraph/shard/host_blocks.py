@@ -7,7 +7,8 @@ both of its directions. A sweep skips a part if its edges can change nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +28,10 @@ ALIGNMENT = 256
 TILE_BYTES = 16
 UNIT_BYTES = 16
 PADDING = 8 * ALIGNMENT
+# Arrays of a part without weights: those of Blocks.edges.
+NUM_ARRAYS = 5
+# The starts of a part of at most this many tiles are read from its edges; others are in any of its sub-windows.
+MAX_TILES_READ = 4
 
 
 @dataclass(frozen=True)
@@ -40,7 +45,7 @@ class HostPart:
     arrays
         Offset, length and dtype of each: those of Blocks.edges, then any weights.
     starts, ends
-        The segments in which edges start and end.
+        The states in which edges start and end.
     """
 
     memory: np.ndarray
@@ -49,11 +54,15 @@ class HostPart:
     ends: slice
     num_edges: int
 
+    def bytes(self, *, weighted: bool) -> np.ndarray:
+        """Return the bytes of all arrays, which end with any weights, or of those before."""
+        return self.memory if weighted or len(self.arrays) == NUM_ARRAYS else self.memory[: self.arrays[-1][0]]
+
     def blocks_in(self, memory: Array, shape: BlockShape) -> Blocks:
         """Return the blocks in a copy of the bytes of this part."""
-        views = [memory[at : at + n * dtype.itemsize].view(dtype) for at, n, dtype in self.arrays]
+        views = [memory[at : at + n * dtype.itemsize].view(dtype) for at, n, dtype in self.arrays if at < len(memory)]
         tiles, segments, edges, starts, words, *weights = views
-        return Blocks(shape, tiles, segments, edges, starts, words, weights[0] if weights else None, self.starts)
+        return Blocks(shape, tiles, segments, edges, starts, words, weights[0] if weights else None)
 
 
 @dataclass
@@ -67,10 +76,6 @@ class HostBlocks(EdgeBlocks):
 
     def __post_init__(self) -> None:
         self._counts: dict[str, int] = {}
-        self._starts, self._ends = (
-            np.array([(span.start, span.stop) for span in spans], np.int64).reshape(-1, 2)
-            for spans in ([part.starts for part in self.parts], [part.ends for part in self.parts])
-        )
 
     @property
     def num_edges(self) -> int:
@@ -88,21 +93,23 @@ class HostBlocks(EdgeBlocks):
     def counts(self) -> dict[str, int]:
         return dict(self._counts)
 
-    @property
-    def part_ranges(self) -> tuple[np.ndarray, np.ndarray]:
-        return self._starts, self._ends
+    def on_device(self, *, weighted: bool = True) -> Iterator[Blocks]:
+        if self.resident.num_units:
+            yield self.resident
+        yield from self.stream(range(len(self.parts)), weighted=weighted)
+        self._counts["edges"] += self.resident.num_edges
 
-    def on_device(self, chosen: np.ndarray | None = None) -> Iterator[Blocks]:
-        parts = self.parts if chosen is None else [self.parts[k] for k in np.flatnonzero(chosen)]
+    def stream(self, chosen: Iterable[int], *, weighted: bool) -> Iterator[Blocks]:
+        """Yield host parts as blocks on the device, each valid until the next iteration; perhaps without weights."""
+        parts = [self.parts[k] for k in chosen]
+        streamed = [part.bytes(weighted=weighted) for part in parts]
         self._counts = {
-            "edges": self.resident.num_edges + sum(part.num_edges for part in parts),
-            "link_bytes": sum(part.memory.nbytes for part in parts),
+            "edges": sum(part.num_edges for part in parts),
+            "link_bytes": sum(memory.nbytes for memory in streamed),
             "host_parts": len(parts),
             "skipped_parts": len(self.parts) - len(parts),
         }
-        if self.resident.num_units:
-            yield self.resident
-        for part, memory in zip(parts, self.staging.stream(part.memory for part in parts), strict=True):
+        for part, memory in zip(parts, self.staging.stream(streamed), strict=True):
             yield part.blocks_in(memory, self.shape)
 
 
@@ -138,17 +145,23 @@ def to_host_parts(backend: Backend, blocks: Blocks, most: int) -> Iterator[HostP
             blocks.words[edges],
             *([] if blocks.weights is None else [blocks.weights[edges]]),
         ]
-        starts = (int(tile_starts[tiles].min()), int(tile_starts[tiles].max()) + (1 << blocks.shape.subwindow_bits))
-        targets = (int(unit_segments[first:last].min()), int(unit_segments[first:last].max()) + 1)
+        segment = 1 << blocks.shape.segment_bits
+        ends_of = slice(int(unit_segments[first:last].min()), int(unit_segments[first:last].max()) + segment)
+        starts_of = _starts(blocks, tile_starts[tiles], tile_edges[tiles.start : tiles.stop + 1])
         memory, places = _side_by_side(backend, arrays)
-        spans = _segments(blocks.shape, *starts), _segments(blocks.shape, *targets)
-        yield HostPart(memory, places, *spans, edges.stop - edges.start)
+        yield HostPart(memory, places, starts_of, ends_of, edges.stop - edges.start)
         first = last
 
 
-def _segments(shape: BlockShape, first: int, last: int) -> slice:
-    """Return the segments of the states first .. last."""
-    return slice(first >> shape.segment_bits, ((last - 1) >> shape.segment_bits) + 1)
+def _starts(blocks: Blocks, tile_starts: np.ndarray, tile_edges: np.ndarray) -> slice:
+    """Return the states in which the edges of tiles start."""
+    if len(tile_starts) > MAX_TILES_READ:
+        return slice(int(tile_starts.min()), int(tile_starts.max()) + (1 << blocks.shape.subwindow_bits))
+    words = [blocks.words[first:last] for first, last in itertools.pairwise(tile_edges.tolist())]
+    bits = blocks.shape.segment_bits
+    first = min(int(start) + (int(own.min()) >> bits) for start, own in zip(tile_starts, words, strict=True))
+    last = max(int(start) + (int(own.max()) >> bits) for start, own in zip(tile_starts, words, strict=True))
+    return slice(first, last + 1)
 
 
 def _side_by_side(backend: Backend, arrays: list[Array]) -> tuple[np.ndarray, tuple[tuple[int, int, np.dtype], ...]]:

@@ -77,22 +77,17 @@ class EdgeBlocks(ABC):
         """The bytes of host memory, in addition to the device's."""
         return 0
 
-    @property
-    def part_ranges(self) -> tuple[np.ndarray, np.ndarray]:
-        """The segments in which the edges of each part in host memory start and end: rows of a first one and an end."""
-        return np.empty((0, 2), np.int64), np.empty((0, 2), np.int64)
-
     @abstractmethod
-    def on_device(self, chosen: np.ndarray | None = None) -> Iterator[Blocks]:
+    def on_device(self, *, weighted: bool = True) -> Iterator[Blocks]:
         """Yield all edges as blocks on the device, each valid until the next iteration.
 
-        Of the parts in host memory only those that are chosen, by a mask.
+        Those that are in host memory perhaps without weights, if none are wanted.
         """
 
     @property
     @abstractmethod
     def counts(self) -> dict[str, int]:
-        """What the last iteration of `on_device` read: edges, and of those in host memory bytes and parts."""
+        """What the last iteration read: edges, and of those in host memory bytes and parts."""
 
 
 @dataclass
@@ -112,8 +107,6 @@ class Blocks(EdgeBlocks):
     tile_starts: Array
     words: Array
     weights: Array | None
-    # Of a part that is streamed from host memory: the segments in which its edges start.
-    streamed_starts: slice | None = None
 
     @property
     def num_units(self) -> int:
@@ -132,7 +125,7 @@ class Blocks(EdgeBlocks):
     def nbytes(self) -> int:
         return sum(a.nbytes for a in (*self.edges, self.weights) if a is not None)
 
-    def on_device(self, chosen: np.ndarray | None = None) -> Iterator[Blocks]:
+    def on_device(self, *, weighted: bool = True) -> Iterator[Blocks]:
         yield self
 
     @property

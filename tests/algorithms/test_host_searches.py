@@ -18,10 +18,11 @@ from user_graphs import GRAPHS, SEARCHES, STARTABLE
 from zoo import ZOO, random_case
 
 import mgraph as mg
-from mgraph.algorithms.bfs.sweep import bfs_sweep
+from mgraph.algorithms.bfs.streamed import bfs_streamed
+from mgraph.algorithms.common import reach, streamed_search
 from mgraph.algorithms.common.traversal import Trace
 from mgraph.algorithms.predecessors.sweep import find_predecessors_by_sweep
-from mgraph.algorithms.sssp.sweep import sssp_sweep
+from mgraph.algorithms.sssp.streamed import sssp_streamed
 from mgraph.api.graph import Graph
 from mgraph.api.traversal import state_dtype
 from mgraph.cluster.in_process import InProcessCluster
@@ -58,16 +59,46 @@ def test_levels_beyond_8_bits_and_limits_equal_the_oracles(clusters):
 
 
 @pytest.mark.parametrize("num_ranks", [1, 2])
-def test_last_sweep_finds_predecessors(num_ranks, clusters, monkeypatch):
-    """A sweep that improves nothing and reads all finds them: no further pass is made."""
-    # A segment of eight states is seldom in reach.
-    monkeypatch.setattr("mgraph.algorithms.sssp.sweep.WHOLE_SHARE", 0)
+def test_predecessors_take_no_pass_of_their_own(num_ranks, clusters):
     case = random_case(4, 900)
     with resident_share(0.4), host_graph(case, clusters[num_ranks], "degree") as g:
         for search in SEARCHES.values():
             with search(g, 1) as result:
                 check_traversal(result, case, [1], "degree")
                 assert "predecessors" not in result.stats.seconds
+
+
+def test_results_do_not_depend_on_how_often_blocks_are_swept(clusters, monkeypatch):
+    case = random_case(3, 400)
+    monkeypatch.setattr(reach, "EARLY_SHARE", 0)
+    for name in ("MAX_RESIDENT_SWEEPS", "PART_SWEEPS", "SETTLES_A_PASS"):
+        monkeypatch.setattr(streamed_search, name, 1)
+        for num_ranks in (1, 3):
+            with resident_share(0.4), host_graph(case, clusters[num_ranks], "degree") as g:
+                for search in SEARCHES.values():
+                    check_traversal(search(g, 1), case, [1], "degree")
+
+
+@pytest.mark.ci
+def test_passes_over_host_memory_are_few(clusters):
+    """Counted as bytes over the link, predecessors included; a level of BFS or a sweep of SSSP alone may need all."""
+    with dask.config.set({"mgraph.device-memory": "24 MB"}), mg.rmat(18, cluster=clusters[1], layout="host") as g:
+        (blocks,) = clusters[1].run(lambda rank: next(iter(rank.objects[g._key].blocks.values())))
+        for search, most in ((mg.bfs, 2), (mg.sssp, 5)):
+            for source in (0, 1, 2):
+                with search(g, source) as result:
+                    mg.validate(result)
+                    assert sum(result.stats.link_bytes) <= most * blocks.host_bytes
+
+
+def test_weights_are_not_streamed_for_levels(clusters):
+    case = random_case(4, 900)
+    with resident_share(0.0), host_graph(case, clusters[1], "degree") as g:
+        (blocks,) = clusters[1].run(lambda rank: next(iter(rank.objects[g._key].blocks.values())))
+        without = sum(len(part.bytes(weighted=False)) for part in blocks.parts)
+        assert without < blocks.host_bytes
+        assert mg.connected_components(g).stats.link_bytes == [without]
+        assert all(step["link_bytes"] <= without for step in mg.bfs(g, 1).stats.supersteps)
 
 
 def test_scores_equal_those_of_the_compact_layout(clusters):
@@ -92,13 +123,9 @@ def test_parts_out_of_reach_are_skipped(clusters):
             for step in stats.supersteps:
                 assert step["host_parts"] + step["skipped_parts"] == len(blocks.parts)
                 assert (step["link_bytes"] > 0) == (step["host_parts"] > 0)
-            read = sum(step["edges"] for step in stats.supersteps)
-            assert read < len(stats.supersteps) * blocks.num_edges / 10
-            # Where the last sweep skips parts, predecessors of shortest paths take another pass, or two.
-            (streamed,) = stats.link_bytes
-            in_supersteps = sum(step["link_bytes"] for step in stats.supersteps)
-            passes = (0,) if search is mg.bfs else (1, 2)
-            assert streamed - in_supersteps in [k * blocks.host_bytes for k in passes]
+            # Of hundreds of levels.
+            assert sum(stats.link_bytes) < 10 * blocks.host_bytes
+            assert stats.link_bytes == [sum(step["link_bytes"] for step in stats.supersteps)]
 
 
 def emulated_program(_, comm, case, share):
@@ -109,9 +136,10 @@ def emulated_program(_, comm, case, share):
     assert isinstance(blocks, HostBlocks)
     assert bool(blocks.parts) == (share < 1)
     trace = Trace(backend, comm)
-    found = [bfs_sweep(shard, comm, [0], trace), sssp_sweep(shard, comm, [0], trace, state_dtype(shard.info))]
+    found = [bfs_streamed(shard, comm, [0], trace), sssp_streamed(shard, comm, [0], trace, state_dtype(shard.info))]
     parents = [find_predecessors_by_sweep(shard, comm, [0], one.distances) for one in found]
-    np.testing.assert_array_equal(backend.to_host(found[0].predecessors), backend.to_host(parents[0]))
+    for one, own in zip(found, parents, strict=True):
+        np.testing.assert_array_equal(backend.to_host(one.predecessors), backend.to_host(own))
     return [backend.to_host(one.distances) for one in found], [backend.to_host(one) for one in parents]
 
 
@@ -157,15 +185,15 @@ def test_results_on_a_gpu_equal_the_oracles(num_ranks):
 def test_failed_search_leaves_the_graph_usable(clusters, monkeypatch):
     case = random_case(0, 200)
     with resident_share(0.4), host_graph(case, clusters[2], "degree") as g:
-        stream = HostBlocks.on_device
+        stream = HostBlocks.stream
 
-        def breaks(self, reach=None):
-            for k, part in enumerate(stream(self, reach)):
-                if k == 3:
+        def breaks(self, chosen, **how):
+            for k, part in enumerate(stream(self, chosen, **how)):
+                if k == 1:
                     raise RuntimeError("the link is gone")
                 yield part
 
-        monkeypatch.setattr(HostBlocks, "on_device", breaks)
+        monkeypatch.setattr(HostBlocks, "stream", breaks)
         with pytest.raises(Exception, match="the link is gone"):
             mg.bfs(g, 0)
         monkeypatch.undo()

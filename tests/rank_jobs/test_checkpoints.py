@@ -395,7 +395,10 @@ def test_folder_with_other_files_is_refused(tmp_path):
 
 
 def test_variant_without_checkpoints_is_refused():
-    with roads(1) as g, pytest.raises(UsageError, match="method 'hybrid' keeps no checkpoints: sweep, step do"):
+    with (
+        roads(1) as g,
+        pytest.raises(UsageError, match="method 'hybrid' keeps no checkpoints: streamed, sweep, step do"),
+    ):
         mg.bfs(g, 3, method="hybrid", checkpoint="kept")
 
 

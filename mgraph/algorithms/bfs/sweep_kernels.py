@@ -5,11 +5,8 @@ Levels are 8 bits while they fit, else 32. The end at `level` lowers the other t
 
 from __future__ import annotations
 
-import numpy as np
-
 from mgraph.backends.kernel import kernel
-from mgraph.backends.numba_atomics import atomic_add, atomic_min
-from mgraph.backends.numba_helpers import position_of
+from mgraph.backends.numba_atomics import atomic_add
 
 
 @kernel(
@@ -47,50 +44,4 @@ def sweep_levels(
                 elif both_ways and far == level and near > lowered:
                     levels[u] = lowered
                     improved += 1
-    atomic_add(counters, 0, improved)
-
-
-@kernel(
-    lanes=1024,
-    block=1024,
-    shared_bytes=lambda levels, shape, segment_bytes, **_: segment_bytes,
-    dist_t="levels",
-    vertex_t="parents",
-)
-def sweep_levels_and_parents(
-    lo, hi, unit_tiles, unit_segments, tile_edges, tile_starts, words, shape, segment_bytes, before, levels, parents,
-    counters,
-):  # fmt: skip
-    """Do as sweep_levels; the parent of a state of level + 1 falls to the smallest position from which an edge leads.
-
-    Stores to levels race as there. Whichever value a read returns, the old or level + 1, the edge offers its parent.
-    `shape` is: segment bits, whether edges go both ways, level, stride and multiplier of states. A sweep of a level
-    reads every edge between it and the next, of which no state has been in an earlier sweep: so parents are complete.
-    """
-    segment_bits = shape[0]
-    both_ways = shape[1]
-    level = shape[2]
-    mask = (np.int64(1) << segment_bits) - 1
-    lowered = levels.dtype.type(level + 1)
-    improved = 0
-    for unit in range(lo, hi):
-        segment = unit_segments[unit]
-        for tile in range(unit_tiles[unit], unit_tiles[unit + 1]):
-            start = tile_starts[tile]
-            for e in range(tile_edges[tile], tile_edges[tile + 1]):
-                word = np.int64(words[e])
-                u = start + (word >> segment_bits)
-                v = segment + (word & mask)
-                near = before[u]
-                far = levels[v]
-                if near == level and far >= lowered:
-                    if far > lowered:
-                        levels[v] = lowered
-                        improved += 1
-                    atomic_min(parents, v, position_of(u, shape[3], shape[4]))
-                elif both_ways and far == level and near >= lowered:
-                    if near > lowered:
-                        levels[u] = lowered
-                        improved += 1
-                    atomic_min(parents, u, position_of(v, shape[3], shape[4]))
     atomic_add(counters, 0, improved)

@@ -27,7 +27,7 @@ def link_blocks(shard: Shard, comm: Communicator, trace: Trace) -> Roots:
     union = Union(shard, comm, trace)
     with trace.phase("find"):
         union.parents = backend.xp.arange(len(union.parents), dtype=union.parents.dtype)
-        for part in blocks.on_device():
+        for part in blocks.on_device(weighted=False):
             link_edges[backend](0, part.num_units, *part.edges, part.shape.segment_bits, *union.layout, union.parents)
         union.compress_paths()
         # The trace has no arcs: an edge is read once for both.

@@ -33,13 +33,13 @@ def find_predecessors_by_sweep(shard: Shard, comm: Communicator, sources: list[i
     """
     # The tails of slices have no vertices, and no edge leads there.
     search = ParentSweeps(shard, comm, sources, gather_states(shard, comm, distances))
-    for part in search.blocks.on_device():
+    for part in search.blocks.on_device(weighted=search.is_weighted):
         search.lower_to_nearer(part)
     return search.finish()
 
 
 class ParentSweeps:
-    """The parents of all states, for final distances of all states."""
+    """The parents of all states, for distances of all states, which are final when the parents are finished."""
 
     def __init__(self, shard: Shard, comm: Communicator, sources: list[int], dist: Array) -> None:
         backend = shard.backend
@@ -49,13 +49,18 @@ class ParentSweeps:
         self.dist = dist
         self.blocks = require_blocks(shard, comm, dist.dtype)
         self.is_weighted = dist.dtype != LEVEL
-        self.parents = backend.full(partition.num_states, none_of(partition.dtype), partition.dtype)
-        positions = np.array(sorted(set(sources)), partition.dtype)
-        states = backend.to_device(partition.state(positions).astype(partition.dtype))
-        self.parents[states] = backend.to_device(positions)
+        self.parents = backend.full(len(dist), none_of(partition.dtype), partition.dtype)
+        self.set_sources(sources)
         both_ways = 0 if shard.info.directed else 1
         layout = self.blocks.shape.segment_bits, both_ways, partition.stride, partition.multiplier
         self.shape = backend.to_device(np.array(layout, np.int64))
+
+    def set_sources(self, sources: list[int]) -> None:
+        """Let each source be its own parent."""
+        partition = self.shard.partition
+        positions = np.array(sorted(set(sources)), partition.dtype)
+        states = self.shard.backend.to_device(partition.state(positions).astype(partition.dtype))
+        self.parents[states] = self.shard.backend.to_device(positions)
 
     def lower_to_nearer(self, part: Blocks) -> None:
         """Lower parents over the edges of a part that explain a distance."""
@@ -64,21 +69,24 @@ class ParentSweeps:
 
     def finish(self) -> Array:
         """Return the predecessors of the owned vertices, once every edge of every rank has been lowered over."""
-        self.comm.allreduce(self.parents, "min")
+        self._reduce()
         unexplained = self._count_unexplained()
         while unexplained:
             hops = (self.parents != none_of(self.parents.dtype)).astype(np.uint8)
-            for part in self.blocks.on_device():
+            for part in self.blocks.on_device(weighted=self.is_weighted):
                 weights = part.weights if self.is_weighted else None
                 sweep_equal[self.shard.backend](
                     0, part.num_units, *part.edges, weights, self.shape, self.dist, hops, self.parents
                 )
-            self.comm.allreduce(self.parents, "min")
+            self._reduce()
             left = self._count_unexplained()
             assert left < unexplained, "a distance that no edge explains"
             unexplained = left
         parents = self._owned(self.parents)
         return parents if self.comm.size == 1 else parents.copy()
+
+    def _reduce(self) -> None:
+        self.comm.allreduce(self.parents[: self.shard.partition.num_states], "min")
 
     def _count_unexplained(self) -> int:
         is_reached = self._owned(self.dist) != unreached_of(self.dist.dtype)

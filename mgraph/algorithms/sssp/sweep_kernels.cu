@@ -34,7 +34,7 @@ extern "C" __global__ void __launch_bounds__(1024)
         for (int k = 0; k < DEPTH; k++) {
           if (e + 32 * k >= share.end) continue;
           word[k] = load_readonly(&words[e + 32 * k]);
-          w[k] = (dist_t)load_readonly(&weights[e + 32 * k]);
+          w[k] = weights ? (dist_t)load_readonly(&weights[e + 32 * k]) : (dist_t)1;
         }
 #pragma unroll
         for (int k = 0; k < DEPTH; k++) {

@@ -25,7 +25,7 @@ def sweep_distances(
     """Lower the distance at the end of every edge, and at its start where `both_ways`, within limit[0].
 
     Work items are units (see Blocks). An unreached state is never below another, so that nothing is added to it and an
-    integer cannot overflow. `counters` are: improvements.
+    integer cannot overflow. Where `weights` is None every edge counts as 1. `counters` are: improvements.
     """
     mask = (1 << segment_bits) - 1
     improved = 0
@@ -38,12 +38,13 @@ def sweep_distances(
                 v = segment + (words[e] & mask)
                 near = before[u]
                 far = dist[v]
+                w = dist.dtype.type(1) if weights is None else dist.dtype.type(weights[e])
                 if near < far:
-                    through = dist.dtype.type(near + dist.dtype.type(weights[e]))
+                    through = dist.dtype.type(near + w)
                     if through < far and through <= limit[0] and through < atomic_min(dist, v, through):
                         improved += 1
                 elif both_ways and far < near:
-                    through = dist.dtype.type(far + dist.dtype.type(weights[e]))
+                    through = dist.dtype.type(far + w)
                     if through < near and through <= limit[0] and through < atomic_min(dist, u, through):
                         improved += 1
     atomic_add(counters, 0, improved)

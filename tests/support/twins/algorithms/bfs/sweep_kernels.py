@@ -5,10 +5,8 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 from twins.case import Arrays, Case
-from twins.drawing import vertex_types, widths
+from twins.drawing import widths
 from twins.sweeps import SEGMENT_BITS, units
-
-from mgraph.types import none_of
 
 
 def sweep_levels(draw: st.DrawFn) -> Case:
@@ -21,20 +19,6 @@ def sweep_levels(draw: st.DrawFn) -> Case:
     levels = random.choice(np.array(values), 2 * half).astype(dtype)
     args |= {"segment_bits": SEGMENT_BITS, "both_ways": draw(st.integers(0, 1)), "level": level}
     args |= {"before": levels, "levels": levels, "counters": np.zeros(1, np.int64)}
-    return Case(args, _without_repeats)
-
-
-def sweep_levels_and_parents(draw: st.DrawFn) -> Case:
-    dtype = draw(widths(np.dtype(np.uint8), np.dtype(np.int32)))
-    vertex = draw(vertex_types)
-    random, half, args = units(draw, num_segments=3)
-    level = draw(st.integers(0, 2))
-    values = [level, level + 1] if draw(st.booleans()) else [0, 1, 2, np.iinfo(dtype).max]
-    levels = random.choice(np.array(values), 2 * half).astype(dtype)
-    multiplier = draw(st.integers(1, 3))
-    shape = [SEGMENT_BITS, draw(st.integers(0, 1)), level, -(-2 * half // multiplier), multiplier]
-    args |= {"shape": np.array(shape), "segment_bytes": dtype.itemsize << SEGMENT_BITS, "before": levels}
-    args |= {"levels": levels, "parents": np.full(2 * half, none_of(vertex), vertex), "counters": np.zeros(1, np.int64)}
     return Case(args, _without_repeats)
 
 

@@ -23,8 +23,9 @@ def sweep_distances(draw: st.DrawFn) -> Case:
     near = random.choice(np.array([0, 1, 2, 3]), half).astype(kinds.dist)
     far = np.where(random.random(half) < 0.5, top, random.integers(4, 9, half)).astype(kinds.dist)
     dist = np.concatenate([far, near] if against else [near, far])
+    weights = random.integers(4, 9, len(args["words"])).astype(kinds.weight)
     args |= {
-        "weights": random.integers(4, 9, len(args["words"])).astype(kinds.weight),
+        "weights": weights if draw(st.booleans()) else None,
         "segment_bits": SEGMENT_BITS,
         "both_ways": 1 if against else draw(st.integers(0, 1)),
         "limit": np.array([draw(st.sampled_from([6, top]))], kinds.dist),

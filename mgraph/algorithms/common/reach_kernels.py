@@ -1,0 +1,82 @@
+"""Find over which edges a state may still lower another or give it a parent; see reach.py."""
+
+from __future__ import annotations
+
+from mgraph.backends.kernel import kernel
+from mgraph.backends.numba_helpers import position_of, top_of
+
+
+@kernel(lanes=32, dist_t="states", vertex_t="parents")
+def note_lowered(lo, hi, grain_bits, visit, states, before, parents, stamps, latest):
+    """Stamp every state that is below `before` with this visit, and let it have no parent; then `before` equals states.
+
+    Work items are grains. `latest` is the last visit that lowered a state of the grain.
+    """
+    for grain in range(lo, hi):
+        first = grain << grain_bits
+        for i in range(first, first + (1 << grain_bits)):
+            if states[i] < before[i]:
+                before[i] = states[i]
+                parents[i] = top_of(parents)
+                stamps[i] = visit
+                latest[grain] = visit
+
+
+@kernel(lanes=32, dist_t="states", vertex_t="parents")
+def find_farthest(lo, hi, grain_bits, states, parents, far_states, far_parents):
+    """Find the greatest state of every grain, and the greatest parent among its states.
+
+    Work items are grains.
+    """
+    for grain in range(lo, hi):
+        first = grain << grain_bits
+        far = states[first]
+        parent = parents[first]
+        for i in range(first + 1, first + (1 << grain_bits)):
+            if states[i] > far or (states[i] == far and parents[i] > parent):
+                far = states[i]
+                parent = parents[i]
+        far_states[grain] = far
+        far_parents[grain] = parent
+
+
+@kernel(lanes=1024, block=1024, dist_t="states", vertex_t="far_parents")
+def find_reach(
+    lo, hi, shape, bounds, ranges, visited, states, stamps, latest, far_states, far_parents, reach
+):  # fmt: skip
+    """Find the least state that was lowered after the last visit, if an edge from it may still have an effect.
+
+    Work items are the two directions of each part, from starts to ends and back. A row of `ranges` has the first and
+    the last grain, excluded, of starts and of ends. `shape` is: grain bits, whether edges go both ways, stride and
+    multiplier of states. `bounds` is: what an edge adds at least, and the limit of all states. An edge from a state to
+    one that is greater than the sum lowers it; to one that equals the sum, it may have a smaller parent. `reach` is
+    unreached where no edge can do so.
+    """
+    grain_bits = shape[0]
+    for item in range(lo, hi):
+        part = item >> 1
+        near = ranges[part, 2 * (item & 1)], ranges[part, 2 * (item & 1) + 1]
+        far = ranges[part, 2 - 2 * (item & 1)], ranges[part, 3 - 2 * (item & 1)]
+        least = top_of(states)
+        position = top_of(far_parents)
+        reach[item] = least
+        if item & 1 and not shape[1]:
+            continue
+        for grain in range(near[0], near[1]):
+            if latest[grain] <= visited[part]:
+                continue
+            for i in range(grain << grain_bits, (grain + 1) << grain_bits):
+                if stamps[i] > visited[part] and states[i] <= least:
+                    own = position_of(i, shape[2], shape[3])
+                    if states[i] < least or own < position:
+                        least = states[i]
+                        position = own
+        if least == top_of(states):
+            continue
+        through = states.dtype.type(least + bounds[0])
+        if through > bounds[1]:
+            continue
+        for grain in range(far[0], far[1]):
+            if through < far_states[grain] or (through == far_states[grain] and position < far_parents[grain]):
+                reach[item] = least
+                break

@@ -1,0 +1,198 @@
+"""Search over blocks of which some are in host memory, with few passes over the host link.
+
+    state of the sources = 0, of all others = unreached; no other has a parent
+    repeat:
+        settle: sweep the blocks on the device until these lower nothing
+        state = the minimum over the ranks
+        for each host part in reach, all of them or those that a smaller state than others' reaches:
+            sweep it a few times, so that each sweep reads what the one before has lowered
+            let parents fall to the smallest position from which an edge of it explains a state
+    until nothing is in reach on any rank
+
+A state that falls loses its parent. Parts read what earlier ones have lowered in the same pass. An edge is done once
+it has been processed with the final state of its nearer end, so that parents need no pass of their own. Which
+parts are in reach is found in reach.py.
+
+Results do not depend on the order in which states fall: they are the least sums, and of all edges that explain one the
+smallest position. Levels are sums of ones. In the end every rank has all states, and the parents of its own edges.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mgraph.algorithms.common.checkpoints import KeptState
+from mgraph.algorithms.common.reach import STAMP, Reach
+from mgraph.algorithms.common.traversal import Trace, Traversal
+from mgraph.algorithms.predecessors.sweep import ParentSweeps
+from mgraph.algorithms.sssp.sweep_kernels import sweep_distances
+from mgraph.algorithms.variant import GraphSizes
+from mgraph.comm.base import Communicator
+from mgraph.shard.edge_blocks import require_blocks
+from mgraph.shard.host_blocks import HostBlocks
+from mgraph.shard.shard import Blocks, Shard
+from mgraph.types import LEVEL, unreached_of
+
+# Sweeps of the blocks on the device until they settle, at most.
+MAX_RESIDENT_SWEEPS = 16
+# They are settled this many times in a pass over all host parts: a small share of the time of the copies.
+SETTLES_A_PASS = 8
+# Sweeps of a host part while it is on the device: each takes less than a tenth of the time of its copy.
+PART_SWEEPS = 3
+
+
+def search_streamed(
+    shard: Shard, comm: Communicator, sources: list[int], trace: Trace, dtype: np.dtype, limit: float | int | None
+) -> Traversal:
+    """Find states in `dtype` and predecessors from positions `sources`; those of levels count edges."""
+    search = StreamedSearch(shard, comm, sources, trace, dtype, limit)
+    while True:
+        search.settle()
+        search.exchange()
+        reach = search.reach.find()
+        least = comm.allreduce(reach.min()[None], "min")[0]
+        if least == search.top:
+            return Traversal(search.states[search.own], search.parents.finish())
+        if trace.checkpoints.are_due(comm):
+            trace.checkpoints.keep(search.state(least))
+        search.stream(search.reach.choose(reach[1:]))
+
+
+class StreamedSearch:
+    """The states of a search, and their parents.
+
+    Attributes
+    ----------
+    states
+        Of all vertices, padded to whole segments.
+    improved
+        How many improvements of this rank have been read from the counter, which sums up those since an exchange.
+    counts
+        What has been read since then.
+    """
+
+    def __init__(
+        self,
+        shard: Shard,
+        comm: Communicator,
+        sources: list[int],
+        trace: Trace,
+        dtype: np.dtype,
+        limit: float | int | None,
+    ) -> None:
+        backend = shard.backend
+        partition = shard.partition
+        blocks = require_blocks(shard, comm, dtype)
+        assert isinstance(blocks, HostBlocks), "the layout is host"
+        self.backend = backend
+        self.comm = comm
+        self.trace = trace
+        self.blocks = blocks
+        self.is_weighted = dtype != LEVEL
+        self.both_ways = 0 if shard.info.directed else 1
+        self.top = dtype.type(unreached_of(dtype))
+        self.own = slice(comm.rank * partition.stride, comm.rank * partition.stride + shard.num_owned)
+        length = blocks.shape.padded(partition.num_states)
+        self.states = backend.full(length, self.top, dtype)
+        self.exchanged = self.states[: partition.num_states]
+        self.parents = ParentSweeps(shard, comm, sources, self.states)
+        limit = self.top if limit is None else limit
+        least_weight = max(shard.info.min_weight, 0) if self.is_weighted else 1
+        self.limit = backend.to_device(np.array([limit], dtype))
+        bounds = least_weight, limit, self.top
+        self.reach = Reach(shard, blocks, self.states, self.parents.parents, bounds)
+        self.counters = backend.xp.zeros(1, np.int64)
+        self.improved = 0
+        self.counts = self._no_counts()
+        self._begin(shard, sources)
+
+    def _begin(self, shard: Shard, sources: list[int]) -> None:
+        """Lower the states of the sources, or those that were kept."""
+        kept = self.trace.checkpoints.found
+        if kept is None:
+            positions = np.array(sorted(set(sources)), shard.partition.dtype)
+            self.states[self.backend.to_device(shard.partition.state(positions))] = 0
+        else:
+            self.states[self.own] = kept.values
+            self.comm.allreduce(self.exchanged, "min")
+        self.reach.note()
+        self.parents.set_sources(sources)
+
+    def _no_counts(self) -> dict[str, int]:
+        return {"edges": 0, "link_bytes": 0, "host_parts": 0, "skipped_parts": len(self.blocks.parts)}
+
+    def settle(self) -> None:
+        """Sweep the blocks on the device until they lower nothing, and lower parents over them."""
+        if not self.blocks.resident.num_units:
+            self.reach.begin_visit(0)
+            return
+        self._sweep_resident()
+        self.parents.lower_to_nearer(self.blocks.resident)
+
+    def _sweep_resident(self) -> None:
+        for _ in range(MAX_RESIDENT_SWEEPS):
+            # What this sweep lowers is stamped later.
+            self.reach.begin_visit(0)
+            self._sweep(self.blocks.resident)
+            seen = self.improved
+            self.improved = int(self.counters[0])
+            if self.improved == seen:
+                return
+            self.reach.note()
+
+    def exchange(self) -> None:
+        """Lower states to the minimum over the ranks, and record a superstep."""
+        (improved,) = self.comm.sum(int(self.counters[0]))
+        if improved:
+            self.comm.allreduce(self.exchanged, "min")
+            if self.comm.size > 1:
+                self.reach.note()
+        self.trace.superstep(
+            method="sweep",
+            frontier=improved,
+            arcs=self.counts["edges"] << self.both_ways,
+            reduced_bytes=self.exchanged.nbytes if improved else 0,
+            **self.counts,
+        )
+        self.counts = self._no_counts()
+        self.counters[:] = 0
+        self.improved = 0
+
+    def stream(self, chosen: np.ndarray) -> None:
+        """Visit host parts, in order: each reads what earlier ones have lowered."""
+        between = max(len(self.blocks.parts) // SETTLES_A_PASS, 1)
+        for k, part in enumerate(self.blocks.stream(chosen, weighted=self.is_weighted)):
+            if k and k % between == 0 and self.blocks.resident.num_units:
+                self._sweep_resident()
+            self._visit(1 + int(chosen[k]), part)
+        self.counts |= self.blocks.counts | {"edges": self.counts["edges"]}
+
+    def _visit(self, index: int, part: Blocks) -> None:
+        for _ in range(PART_SWEEPS):
+            # What the last sweep lowers is stamped later.
+            self.reach.begin_visit(index)
+            self._sweep(part)
+            self.reach.note(index)
+        self.parents.lower_to_nearer(part)
+
+    def _sweep(self, part: Blocks) -> None:
+        self.counts["edges"] += part.num_edges
+        sweep_distances[self.backend](
+            0, part.num_units, *part.edges, part.weights if self.is_weighted else None, part.shape.segment_bits,
+            self.both_ways, self.limit, self.reach.before, self.states, self.counters,
+        )  # fmt: skip
+
+    def state(self, least: float | int) -> KeptState:
+        """Return the state from which another call can go on; `least` is the least state in reach on any rank."""
+        states = self.states[self.own]
+        if self.is_weighted:
+            # Any arc may still lower a distance.
+            return KeptState(states, 0)
+        # Levels up to that one are final, and only its vertices have neighbors of which the levels are not.
+        return KeptState(self.backend.xp.where(states <= least, states, self.top), int(least))
+
+
+def streamed_bytes(sizes: GraphSizes, state: int) -> int:
+    """Return the bytes of a search with states of this size: two of each vertex, its parent and its stamp."""
+    # Marks of reached vertices, and sums of degrees. A pool keeps freed memory: parts add up.
+    return (2 * state + sizes.vertex + STAMP.itemsize) * sizes.states + 8 * sizes.owned
