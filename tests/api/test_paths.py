@@ -93,7 +93,7 @@ def test_searches_of_one_rank_and_of_several_end_early(clusters):
 
 def test_all_loops_but_sweeps_take_targets():
     running_on = {variant.name for variant in (*TABLE["bfs"], *TABLE["sssp"]) if not variant.takes_until}
-    assert running_on == {"bfs.sweep", "sssp.sweep"}
+    assert running_on == {"bfs.streamed", "bfs.sweep", "sssp.streamed", "sssp.sweep"}
 
 
 def test_float32_targets_at_a_rounded_bound_are_settled(clusters):

@@ -21,7 +21,7 @@ GRAIN_BITS = 12
 # Of a visit.
 STAMP = np.dtype(np.int32)
 # Parts with smaller states in reach than half of all go first if they are at most this share of the edges in reach.
-EARLY_SHARE = 0.5
+EARLY_SHARE = 0.25
 
 
 class Grains(NamedTuple):

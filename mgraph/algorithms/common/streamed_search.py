@@ -36,7 +36,7 @@ from mgraph.types import LEVEL, unreached_of
 # Sweeps of the blocks on the device until they settle, at most.
 MAX_RESIDENT_SWEEPS = 16
 # They are settled this many times in a pass over all host parts: a small share of the time of the copies.
-SETTLES_A_PASS = 8
+SETTLES_A_PASS = 4
 # Sweeps of a host part while it is on the device: each takes less than a tenth of the time of its copy.
 PART_SWEEPS = 3
 
