@@ -5,7 +5,7 @@
         settle: sweep the blocks on the device until these lower nothing
         state = the minimum over the ranks
         for each host part in reach, all of them or those that a smaller state than others' reaches:
-            sweep it a few times, so that each sweep reads what the one before has lowered
+            sweep it once or twice, the second time reading what the first has lowered
             let parents fall to the smallest position from which an edge of it explains a state
     until nothing is in reach on any rank
 
@@ -37,8 +37,10 @@ from mgraph.types import LEVEL, unreached_of
 MAX_RESIDENT_SWEEPS = 16
 # They are settled this many times in a pass over all host parts: a small share of the time of the copies.
 SETTLES_A_PASS = 4
-# Sweeps of a host part while it is on the device: each takes less than a tenth of the time of its copy.
-PART_SWEEPS = 3
+# Sweeps of a host part while it is on the device, for levels and for sums of weights: another one takes longer than the
+# passes that it saves (rmat26 on one H100: BFS 149, 158 and 172 ms with one to three, shortest paths 490, 486 and 571).
+LEVEL_SWEEPS = 1
+WEIGHT_SWEEPS = 2
 
 
 def search_streamed(
@@ -168,7 +170,7 @@ class StreamedSearch:
         self.counts |= self.blocks.counts | {"edges": self.counts["edges"]}
 
     def _visit(self, index: int, part: Blocks) -> None:
-        for _ in range(PART_SWEEPS):
+        for _ in range(WEIGHT_SWEEPS if self.is_weighted else LEVEL_SWEEPS):
             # What the last sweep lowers is stamped later.
             self.reach.begin_visit(index)
             self._sweep(part)
