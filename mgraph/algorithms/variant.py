@@ -127,7 +127,7 @@ class Conditions:
     num_ranks: int
     stride: int  # vertices of a rank, at most
     has_persistent_kernels: bool
-    has_peer_memory: bool  # assumed where ranks may have it, until peer buffers cannot be opened
+    has_peer_memory: bool  # of GPUs: assumed where ranks may have it, until peer buffers cannot be opened
     directed: bool
     arcs_per_vertex: float
     has_heavy_arcs: bool  # weights beyond the width of a bucket, so that sorting rows by weight pays
@@ -181,7 +181,7 @@ class Conditions:
             partition.num_ranks,
             partition.stride,
             has_persistent_kernels,
-            has_peer_memory and 1 < partition.num_ranks <= MAX_RANKS,
+            has_persistent_kernels and has_peer_memory and 1 < partition.num_ranks <= MAX_RANKS,
             info.directed,
             info.num_arcs / max(partition.num_positions, 1),
             wants_weight_sorted_rows(info),

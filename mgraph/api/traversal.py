@@ -349,7 +349,7 @@ def _checked_method(g: Graph, algorithm: str, method: str) -> str:
             partition,
             method,
             has_persistent_kernels=has_persistent_kernels,
-            has_peer_memory=has_persistent_kernels,
+            has_peer_memory=True,
         )
         # Raises UsageError if it does not apply.
         select(TABLE[algorithm], facts)

@@ -80,6 +80,17 @@ def test_distances_on_an_emulated_gpu_equal_the_oracle(case, by_weights, by_hops
                 np.testing.assert_array_equal(found, rows if targets is None else rows[:, targets])
 
 
+@pytest.mark.parametrize(
+    ("case", "variant"), [(ZOO["grid"], "near_far"), (CROWD, "one_by_one")], ids=["deep", "crowded"]
+)
+def test_distances_by_weights_on_cpu_ranks_of_a_process_equal_the_oracle(case, variant, clusters):
+    """They share an address space, but no launch searches on all of them."""
+    sources = [0, 7, 3]
+    with graph_of(case, clusters[3]) as g, mg.distance_matrix(g, sources) as found:
+        assert found.stats.variant == f"distance_matrix.{variant}"
+        np.testing.assert_array_equal(found, distances_of(case, sources, weighted=True))
+
+
 @pytest.mark.parametrize("num_ranks", [1, 3])
 def test_pairs_are_read_and_written_as_tables(num_ranks, clusters, tmp_path):
     with mg.from_edges(["a", "b", "c"], ["b", "c", "d"], [2, 2, 5], cluster=clusters[num_ranks]) as g:
