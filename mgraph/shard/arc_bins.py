@@ -88,9 +88,16 @@ class ArcBins:
     def num_bins(self) -> int:
         return len(self.bin_stripes) - 1
 
+    @property
+    def slots_at_once(self) -> int:
+        """The slots of the largest group."""
+        return STRIPE * max(group.num_stripes for group in self.groups)
+
 
 def make_arc_bins(shard: Shard, value_bytes: int, sum_bytes: int, *, max_slots: int, beside: int) -> bool:
     """Make the arc bins of this rank; return False if they have no room.
+
+    Kept bins are made anew, with smaller groups, where there is no longer room for what the slots of a group hold.
 
     Parameters
     ----------
@@ -101,9 +108,12 @@ def make_arc_bins(shard: Shard, value_bytes: int, sum_bytes: int, *, max_slots: 
     beside
         Bytes that must remain free in addition to the bins, and to what the slots of a group hold.
     """
-    if _KEY not in shard.kept:
-        shard.kept[_KEY] = _made(shard, value_bytes, sum_bytes, max_slots, beside)
-    return shard.kept[_KEY] is not None
+    kept = shard.kept
+    if kept.get(_KEY) is not None and value_bytes * kept[_KEY].slots_at_once + beside > shard.backend.free_bytes():
+        drop_arc_bins(shard)
+    if _KEY not in kept:
+        kept[_KEY] = _made(shard, value_bytes, sum_bytes, max_slots, beside)
+    return kept[_KEY] is not None
 
 
 def arc_bins(shard: Shard) -> ArcBins:

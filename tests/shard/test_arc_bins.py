@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from naive_shard import build_shards
+from on_ranks import run_on_ranks
 from zoo import random_case
 
 from mgraph.algorithms.common.traversal import Trace
@@ -118,6 +119,45 @@ def test_bins_stay_where_as_much_memory_as_the_graph_takes_is_free(shard, monkey
         assert (structure._KEY in shard.kept) == stays
         monkeypatch.undo()
         monkeypatch.setattr(CpuBackend, "shared_bytes", 80)
+
+
+def test_kept_bins_are_made_anew_with_smaller_groups_where_those_have_no_room(shard, monkeypatch):
+    assert made(shard)
+    before = arc_bins(shard)
+    monkeypatch.setattr(CpuBackend, "free_bytes", lambda self: VALUE_BYTES * before.slots_at_once + 100)
+    assert made(shard, beside=100)
+    assert arc_bins(shard) is before
+    fixed = int(SLOT_BYTES * len(before.starts)) + bytes_of_tiles(shard)
+    left = VALUE_BYTES * before.slots_at_once - 1
+    # What is free grows by what is dropped.
+    monkeypatch.setattr(CpuBackend, "free_bytes", lambda self: left if structure._KEY in shard.kept else left + fixed)
+    assert made(shard)
+    assert 2 * arc_bins(shard).slots_at_once <= before.slots_at_once
+    monkeypatch.setattr(CpuBackend, "free_bytes", lambda self: 0)
+    assert not made(shard)
+
+
+@pytest.mark.parametrize("error", [None, MemoryError("no room")])
+def test_no_rank_keeps_bins_that_another_cannot_make(error, monkeypatch):
+    monkeypatch.setattr(variant, "MAX_SLOTS", 1 << 20)
+    make = structure._made
+
+    def made_on_two_ranks(shard, *args):
+        if shard.rank == 1:
+            if error is not None:
+                raise error
+            return None
+        return make(shard, *args)
+
+    def program(shard, comm):
+        return ARC_BINS.make(shard, comm, np.dtype(np.int64)), dict(shard.kept)
+
+    shards = build_shards(random_case(1, 300), 3, "degree")
+    assert all(is_made for is_made, _ in run_on_ranks(program, shards))
+    for shard in shards:
+        shard.kept.clear()
+    monkeypatch.setattr(structure, "_made", made_on_two_ranks)
+    assert run_on_ranks(program, shards) == [(False, {})] * 3
 
 
 def test_variant_applies_to_many_arcs_without_weights_on_a_gpu():

@@ -20,7 +20,6 @@ from mgraph.algorithms.pagerank.power_iteration import Passing, Scored, iterate,
 from mgraph.algorithms.variant import Conditions, Derived, GraphSizes, Variant
 from mgraph.comm.base import Communicator
 from mgraph.shard.arc_bins import SLOT_BYTES, arc_bins, drop_arc_bins, make_arc_bins
-from mgraph.shard.arc_bins_kernels import STRIPE
 from mgraph.shard.shard import Shard
 from mgraph.types import Array
 
@@ -36,9 +35,8 @@ def score_by_bins(shard: Shard, comm: Communicator, trace: Trace, spec: ScoreSpe
     backend = shard.backend
     xp = backend.xp
     bins = arc_bins(shard)
-    num_slots = STRIPE * max(group.num_stripes for group in bins.groups)
-    low = xp.empty(num_slots, np.uint32)
-    high = xp.empty(num_slots, np.uint8)
+    low = xp.empty(bins.slots_at_once, np.uint32)
+    high = xp.empty(bins.slots_at_once, np.uint8)
     received = xp.empty(shard.num_owned, np.int64)
 
     def gather(given: Array) -> tuple[Array, int]:
@@ -65,11 +63,19 @@ def score_by_bins(shard: Shard, comm: Communicator, trace: Trace, spec: ScoreSpe
 
 
 def _make_arc_bins(shard: Shard, comm: Communicator, dtype: np.dtype) -> bool:
+    """Make them on every rank or on none."""
     info = shard.info
     sizes = GraphSizes(info.num_vertices, info.num_edges, info.directed, shard.partition, None, 0)
     max_slots = int(MAX_SLOTS * len(shard.incoming.targets))
-    made = make_arc_bins(shard, VALUE_BYTES, SCORE_BYTES, max_slots=max_slots, beside=iteration_bytes(sizes))
-    return not comm.any(not made)
+    beside = iteration_bytes(sizes)
+    try:
+        made = make_arc_bins(shard, VALUE_BYTES, SCORE_BYTES, max_slots=max_slots, beside=beside)
+    except MemoryError:
+        made = False
+    if comm.any(not made):
+        drop_arc_bins(shard)
+        return False
+    return True
 
 
 def _arc_bins_bytes(sizes: GraphSizes) -> int:
