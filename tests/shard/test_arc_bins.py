@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import weakref
 from dataclasses import replace
 
 import numpy as np
@@ -135,6 +136,27 @@ def test_kept_bins_are_made_anew_with_smaller_groups_where_those_have_no_room(sh
     assert 2 * arc_bins(shard).slots_at_once <= before.slots_at_once
     monkeypatch.setattr(CpuBackend, "free_bytes", lambda self: 0)
     assert not made(shard)
+
+
+def test_slots_are_free_when_it_is_decided_whether_bins_stay(shard, monkeypatch):
+    comm = SoleRank()
+    assert made(shard)
+    gathers = []
+    alive = []
+
+    def iterate(*args):
+        gathers.append(weakref.ref(args[-1].gather))
+        return iterated(*args)
+
+    def free_bytes(_):
+        alive.append(gathers[0]() is not None)
+        return shard.nbytes
+
+    iterated = variant.iterate
+    monkeypatch.setattr(variant, "iterate", iterate)
+    monkeypatch.setattr(CpuBackend, "free_bytes", free_bytes)
+    score_by_bins(shard, comm, Trace(shard.backend, comm), SPEC)
+    assert alive == [False]
 
 
 @pytest.mark.parametrize("error", [None, MemoryError("no room")])

@@ -10,6 +10,8 @@ Each arc takes 14 bytes of streams, where a pull loads a value at random.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from mgraph.algorithms.common.traversal import Trace
@@ -32,18 +34,27 @@ MAX_SLOTS = 1.25
 
 def score_by_bins(shard: Shard, comm: Communicator, trace: Trace, spec: ScoreSpec) -> Scored:
     """Find the scores of all vertices; every arc is read twice in every iteration, in order."""
+    found = iterate(shard, comm, trace, spec, Passing("bins", len(shard.incoming.targets), None, _gathering(shard)))
+    # Other calls need memory too.
+    if shard.backend.free_bytes() < shard.nbytes:
+        drop_arc_bins(shard)
+    return found
+
+
+def _gathering(shard: Shard) -> Callable[[Array], tuple[Array, int]]:
+    """Return what gathers scores, with the memory of the slots."""
     backend = shard.backend
     xp = backend.xp
     bins = arc_bins(shard)
     low = xp.empty(bins.slots_at_once, np.uint32)
     high = xp.empty(bins.slots_at_once, np.uint8)
     received = xp.empty(shard.num_owned, np.int64)
+    dealt = bins.deal.stripes, bins.deal.of, bins.stripes, bins.starts
 
     def gather(given: Array) -> tuple[Array, int]:
         received[:] = 0
         num_states = len(given)
         has_rest = bool(given.max() >> HELD_BITS)
-        dealt = bins.deal.stripes, bins.deal.of, bins.stripes, bins.starts
         for group in bins.groups:
             shape = bins.segment_bits, group.first_stripe, num_states
             deal_scores[backend](*group.deal, *dealt, *shape, given, low, high)
@@ -55,11 +66,7 @@ def score_by_bins(shard: Shard, comm: Communicator, trace: Trace, spec: ScoreSpe
                 add_not_held[backend](*group.deal, *dealt, *targets, *shape, given, received)
         return received, int(received.sum())
 
-    found = iterate(shard, comm, trace, spec, Passing("bins", len(shard.incoming.targets), None, gather))
-    # Other calls need memory too.
-    if backend.free_bytes() < shard.nbytes:
-        drop_arc_bins(shard)
-    return found
+    return gather
 
 
 def _make_arc_bins(shard: Shard, comm: Communicator, dtype: np.dtype) -> bool:
