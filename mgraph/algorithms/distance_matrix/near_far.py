@@ -30,7 +30,7 @@ from mgraph.types import Array, none_of
 
 # Sources of one computation, at most.
 MAX_AT_ONCE = 64
-# Its arrays take at most this share of the free memory; those of one source, if they are larger.
+# The free memory divided by what its arrays may take, unless those of one source take more.
 ROOM_SHARE = 2
 
 
@@ -72,14 +72,19 @@ def _at_once(shard: Shard, comm: Communicator, searches: Searches) -> int:
 
 def _search_batch(shard: Shard, comm: Communicator, searches: Searches, trace: Trace) -> Array:
     """Return the rows of sources that are searched at once, again in a wider dtype where a narrow one is exceeded."""
-    for dtype in (*first_dtypes(shard, searches.dtype, has_peer_buffers=False), searches.dtype):
-        limit = searches.limit
-        if dtype != searches.dtype:
-            limit = min(int(searches.farthest), farthest(dtype, shard.info.max_weight))
+    for dtype in first_dtypes(shard, searches.dtype, has_peer_buffers=False):
+        limit = min(int(searches.farthest), farthest(dtype, shard.info.max_weight))
         search = _search(shard, comm, dataclasses.replace(searches, dtype=dtype, limit=limit), trace)
-        if dtype == searches.dtype or is_whole(shard, comm, Traversal(search.own_distances, None), searches.limit):
-            break
+        if is_whole(shard, comm, Traversal(search.own_distances, None), searches.limit):
+            return _rows_of(search, comm, searches)
         shard.overflowed_itemsize = dtype.itemsize
+        del search  # its memory is needed again
+    return _rows_of(_search(shard, comm, searches, trace), comm, searches)
+
+
+def _rows_of(search: NearFarSearch, comm: Communicator, searches: Searches) -> Array:
+    """Return the rows of a search in the dtype of the request."""
+    shard = search.arcs.shard
     rows = search.dist.reshape(comm.size, len(searches.sources), -1)[comm.rank, :, : shard.num_owned]
     columns = own_columns(shard, comm.rank, searches)
     # A copy: rows are in use while the next ones are searched.

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+import weakref
+
 import numpy as np
 import pytest
 from emulator.backend import EmulatedBackend
@@ -87,6 +90,20 @@ def test_dtypes_are_tried_as_one_search_tries_them(case, dtypes, monkeypatch):
     assert len(tried) == 2 + (len(dtypes) > 1)
     for limit in (0, 2**31):
         check_rows(search_pairs, case, [0, 7], [39, 3], limit=limit, num_ranks=2)
+
+
+def test_memory_of_a_narrow_search_is_free_before_a_wider_one(monkeypatch):
+    before = threading.local()
+    search = near_far._search
+
+    def noted(*args):
+        assert getattr(before, "search", lambda: None)() is None
+        found = search(*args)
+        before.search = weakref.ref(found)
+        return found
+
+    monkeypatch.setattr(near_far, "_search", noted)
+    check_rows(search_pairs, path(200, 2**25, "uint32"), [0, 7], num_ranks=2)
 
 
 def test_all_sources_take_about_as_many_supersteps_as_one():
