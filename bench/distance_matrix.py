@@ -8,8 +8,8 @@ that of docs/many-roots.md.
     python bench/distance_matrix.py --scale 16 --road roads/NY.gr.xz
     python bench/distance_matrix.py --scale 16 --road roads/NY.gr.xz --workers 2 4
 
-With `--workers` the loops by weights of so many CPU ranks of this process are compared instead: all sources as one
-computation (mgraph/algorithms/distance_matrix/near_far.py) beside one search after another, in turns.
+With `--workers` the loops by weights are compared instead, on these numbers of CPU ranks of this process: all sources
+as one computation (mgraph/algorithms/distance_matrix/near_far.py) beside one search after another, in turns.
 """
 
 from __future__ import annotations

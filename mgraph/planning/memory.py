@@ -14,6 +14,7 @@ from typing import cast
 import numpy as np
 
 from mgraph.algorithms.derived import EDGE_BLOCKS, WEIGHT_SORTED_ROWS
+from mgraph.algorithms.pagerank.bins import ARC_BINS
 from mgraph.algorithms.variant import Conditions, GraphSizes, Variant, select
 from mgraph.algorithms.variants import (
     BFS,
@@ -362,10 +363,9 @@ def _parts_of_rows(sizes: GraphSizes, limits: Limits, peer_memory: bool) -> dict
     parts["while core numbers run"] = select(CORE_NUMBERS, conditions).bytes(sizes)
     parts["while components run"] = select(COMPONENTS, conditions).bytes(sizes)
     parts[SCORED] = max(select(scores, conditions).bytes(sizes) for scores in (PAGERANK, HITS))
-    alike = dataclasses.replace(conditions, by_hops=True)
-    if bins := _bytes_of("arc_bins", select(PAGERANK, alike), sizes):
-        # Without room for them vertices pull.
-        parts[BINNED] = bins
+    without_weights = dataclasses.replace(conditions, by_hops=True)
+    if bins := _bytes_of(ARC_BINS.name, select(PAGERANK, without_weights), sizes):
+        parts[BINNED] = bins  # without room for them vertices pull
     # In addition to the matrix.
     from_many = dataclasses.replace(conditions, by_hops=not sizes.weight)
     parts[FROM_MANY] = select(DISTANCE_MATRIX, from_many).bytes(sizes)

@@ -87,7 +87,7 @@ def find_distances(
 ) -> tuple[Variant, Iterator[Array]]:
     """Return the variant, and what yields rows of distances: a column for each own target, or own vertex.
 
-    Rows are valid until the next ones are asked for.
+    Rows are valid until the next ones are found.
     """
     comm = rank.comm
     variant = require_variant(DISTANCE_MATRIX, shard, comm, searches.dtype, by_hops=not searches.weighted)

@@ -215,7 +215,7 @@ def push_few(level, begin, end, last_level, max_degree, indptr, targets, queue, 
             size, level_word = follow_run(level_word, last_word, size, full, indptr, targets, queue, words)
             scanned += RUN_ARCS * (size - ONE - last)
             k = last = size - ONE
-        # Of unsigned numbers: none found is many too.
+        # The difference is unsigned: where no vertex is found, it is large.
         is_over = size - last - ONE >= np.uint64(MAX_FEW) or size >= full or level_word >= last_word
         if is_over or (has_long_rows and count_arcs(last, size, indptr, queue) > FEW_ARCS):
             return level_word >> PARENT_BITS, np.int64(last), np.int64(size), np.int64(scanned)

@@ -141,14 +141,14 @@ def just_above(distance: float | int, dtype: np.dtype) -> float | int:
 class ArcsOfRows:
     """The arcs that a search relaxes, between states of vertices."""
 
-    # States of a vertex; of all states those with one stride between them.
+    # States of each vertex. The slice of a rank has a first one of all its vertices, then a second one, and so on.
     copies = 1
 
     def __init__(self, shard: Shard) -> None:
         self.shard = shard
 
     def relax(self, frontier: Array, offsets: Array, begins: Array, *lowered: Array) -> int:
-        """Relax the arcs out of a frontier, which may lower what the kernel's last parameters say; return the arcs."""
+        """Relax the arcs out of a frontier; return how many. `lowered` are the kernel's parameters from bounds on."""
         rows = self.shard.rows
         arcs = int(offsets[-1])
         relax_frontier[self.shard.backend](
@@ -160,7 +160,8 @@ class ArcsOfRows:
 class NearFarSearch:
     """The arrays of one search on one rank; `num_near` is over all ranks.
 
-    It begins at `starts` and ends once all `targets` are settled, if there are any: of each the states of this rank.
+    It begins at the states `starts`, and ends once the states `targets` are settled, in both those of this rank; with
+    None, which all ranks give, it goes on to the end.
     """
 
     def __init__(
