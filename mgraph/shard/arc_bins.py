@@ -32,7 +32,8 @@ MAX_BITS = 15
 UNIT_STRIPES = 1 << 15
 # For each slot: both ends, and a part of the number of its stripe.
 SLOT_BYTES = 4 + 4 / STRIPE
-# For each tile while they are made: how many stripes it has, its first one, and both in the order of dealing.
+# For each tile while they are made: how many stripes it has, and its first one; both in the order of dealing too, and a
+# copy of one of these.
 TILE_BYTES = 5 * 8
 _KEY = ("arc bins",)
 

@@ -204,7 +204,7 @@ def split_parents(words, out):
 def gather_levels(lo, hi, positions, words, out):
     """Write the levels of user ids lo..hi in degree order, as `split_levels` does.
 
-    The last word is that of none: an isolated vertex, whose position is beyond the others, has it. Nothing branches, as
+    The last word is that of no vertex: isolated ones, with positions beyond all others, get it. Nothing branches, as
     cores cannot predict which vertices are isolated.
     """
     none = np.uint64(len(words)) - np.uint64(1)
