@@ -2,6 +2,7 @@
 
     pip install igraph
     python bench/pagerank.py rmat:15 fixed:32768:8
+    python bench/pagerank.py rmat:18 rmat:20 --alone --gap ~/gapbs
     python bench/pagerank.py rmat:22 rmat:24 rmat:26 rmat:28 --backend cuda --alone
 
 A call begins with the library's own graph in memory, without its weights, and ends when all scores are in an array, or
@@ -11,13 +12,21 @@ less than 1e-9 (igraph: as far as it does). Every result is compared with mgraph
 difference ends the run. With --backend cuda two floors of the iterations are printed, at the rates that this device has
 (mgraph/backends/rates.py): of a pull, with the targets read as a stream, and for each arc a random load from the first
 vertices that include its source; and of arc bins, with both ends of each arc read, and what it brings written and read.
-(NetworKit is left out: it defines scores of isolated vertices otherwise.) Times are the least of --repeats, one after
-another. The table is that of docs/pagerank.md.
+
+The folder --gap has the programs `converter` and `pr` of the GAP benchmark, which makes ten iterations too: in floats
+of 32 bits, with new scores in use at once. mgraph and GAP take turns. (NetworKit is left out: it defines scores of
+isolated vertices otherwise.) Times are the least of --repeats, one after another. The table is that of
+docs/pagerank.md.
 """
 
 from __future__ import annotations
 
 import math
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -28,6 +37,7 @@ from timing import least
 
 import mgraph as mg
 from mgraph.algorithms.pagerank.bins_kernels import VALUE_BYTES
+from mgraph.backends.cpu import available_cores
 from mgraph.backends.rates_file import require_rates
 from mgraph.shard.arc_bins import drop_arc_bins
 from mgraph.shard.shard import Shard
@@ -123,6 +133,28 @@ def others(g: mg.Graph) -> Iterator[tuple[str, Callable[[], np.ndarray]]]:
     yield "igraph", lambda: np.array(of_igraph.pagerank(damping=DAMPING))
 
 
+class Gap:
+    """PageRank of the GAP benchmark, with a graph in its format."""
+
+    def __init__(self, programs: pathlib.Path, folder: pathlib.Path, g: mg.Graph) -> None:
+        text = folder / "graph.el"
+        file = folder / "graph.sg"
+        np.savetxt(text, np.column_stack(g.edges.to_numpy()[:2]), "%d")
+        both_ways = () if g.info.directed else ("-s",)
+        subprocess.run([programs / "converter", "-f", text, *both_ways, "-b", file], check=True, capture_output=True)
+        self._command = [programs / "pr", "-f", file, "-i", str(ITERATIONS), "-t", "0", "-n", "1"]
+        self._sizes = f" and {g.info.num_edges} {'' if g.info.directed else 'un'}directed edges"
+
+    def ms(self) -> float:
+        """Return the milliseconds of ten iterations."""
+        threads = os.environ | {"OMP_NUM_THREADS": str(available_cores())}
+        printed = subprocess.run(self._command, check=True, capture_output=True, text=True, env=threads).stdout
+        if self._sizes not in printed:
+            raise SystemExit(f"GAP has another graph, not one with{self._sizes[4:]}")
+        (seconds,) = re.findall(r"Trial Time:\s+([0-9.]+)", printed)
+        return 1e3 * float(seconds)
+
+
 def compare(name: str, found: np.ndarray, right: np.ndarray) -> None:
     """End the run if scores differ."""
     away = float(np.abs(found - right).sum())
@@ -130,9 +162,14 @@ def compare(name: str, found: np.ndarray, right: np.ndarray) -> None:
         raise SystemExit(f"{name}: scores differ by {away:.3g} in all")
 
 
-def ten(g: mg.Graph, repeats: int) -> tuple[list[str], np.ndarray]:
+def ten(g: mg.Graph, repeats: int, gap: Gap | None) -> tuple[list[str], np.ndarray]:
     """Return the cells of ten iterations of mgraph, which are validated and recorded, and their scores."""
-    runs = [least(1, lambda: iterated(g, tolerance=None, max_iterations=ITERATIONS)) for _ in range(repeats)]
+    runs = []
+    of_gap = []
+    for _ in range(repeats):
+        runs.append(least(1, lambda: iterated(g, tolerance=None, max_iterations=ITERATIONS)))
+        if gap is not None:
+            of_gap.append(gap.ms())
     iterating = min(milliseconds for _, (_, milliseconds) in runs)
     rate = ITERATIONS * g.info.num_arcs / iterating / 1e6
     if g.info.layout == "rows":
@@ -145,10 +182,12 @@ def ten(g: mg.Graph, repeats: int) -> tuple[list[str], np.ndarray]:
     if g.cluster.backend == "cuda" and g.num_ranks == 1 and g.info.layout == "rows":
         of_device = {"prep_ms": prepared_ms(g)} | floors_ms(g)
     times = {"ms": whole, "iterating_ms": iterating, "giga_arcs_per_s": rate} | of_device
+    times |= {"gap_ms": min(of_gap)} if of_gap else {}
     facts |= {name: round(time, 3) for name, time in times.items()}
     record.append(g.cluster.backend, None, facts)
     of_device = of_device or dict.fromkeys(("prep_ms", "pull_floor_ms", "bins_floor_ms"), math.nan)
-    return [f"{time:.4g}" for time in (whole, iterating, *of_device.values(), rate)], runs[0][1][0]
+    cells = (whole, iterating, *of_device.values(), rate, times.get("gap_ms", math.nan))
+    return [f"{cell:.4g}" for cell in cells], runs[0][1][0]
 
 
 @click.command(help=__doc__)
@@ -157,16 +196,26 @@ def ten(g: mg.Graph, repeats: int) -> tuple[list[str], np.ndarray]:
 @click.option("--workers", "num_ranks", type=click.IntRange(1), default=1, show_default=True)
 @click.option("--layout", type=click.Choice(["rows", "compact"]), default="rows", show_default=True)
 @click.option("--alone", is_flag=True, help="Ten iterations of mgraph alone.")
+@click.option("--gap", "programs", type=click.Path(exists=True, file_okay=False, path_type=pathlib.Path))
 @click.option("--repeats", type=click.IntRange(1), default=3, show_default=True)
-def main(graphs: tuple[str, ...], backend: str, num_ranks: int, layout: Any, alone: bool, repeats: int) -> None:
-    times = "ten: mgraph ms | of these iterating | preparing once | floor of a pull | of bins | G arcs/s"
+def main(
+    graphs: tuple[str, ...],
+    backend: str,
+    num_ranks: int,
+    layout: Any,
+    alone: bool,
+    programs: pathlib.Path | None,
+    repeats: int,
+) -> None:
+    times = "ten: mgraph ms | of these iterating | preparing once | floor of a pull | of bins | G arcs/s | GAP"
     times += " | SciPy ms | to the end: mgraph ms"
     click.echo(f"| graph | arcs | {times} |")
     for name in graphs:
         cluster = mg.connect(num_ranks=num_ranks, backend=backend)
         with cluster, mg.read(name, cluster=cluster, layout=layout) as g:
             iterated(g, tolerance=None, max_iterations=1)  # compiles
-            cells, fixed = ten(g, repeats)
+            with tempfile.TemporaryDirectory() as folder:
+                cells, fixed = ten(g, repeats, None if programs is None else Gap(programs, pathlib.Path(folder), g))
             until = {"tolerance": CHANGE / g.num_vertices, "max_iterations": 1000}
             if not alone:
                 seconds, scores = least(repeats, by_scipy(g))

@@ -123,8 +123,8 @@ def test_parts_out_of_reach_are_skipped(clusters):
             for step in stats.supersteps:
                 assert step["host_parts"] + step["skipped_parts"] == len(blocks.parts)
                 assert (step["link_bytes"] > 0) == (step["host_parts"] > 0)
-            # Of hundreds of levels.
-            assert sum(stats.link_bytes) < 10 * blocks.host_bytes
+            # Three hundred levels, a pass for each if no part were skipped.
+            assert sum(stats.link_bytes) < 20 * blocks.host_bytes
             assert stats.link_bytes == [sum(step["link_bytes"] for step in stats.supersteps)]
 
 

@@ -119,7 +119,8 @@ def test_names_are_unique_and_the_last_variant_always_applies():
     assert select(TABLE["strong_components"], replace(GPU, **CPUS)).name == "strong_components.coloring"
     alone = replace(GPU, has_persistent_kernels=False)
     assert select(TABLE["strong_components"], alone).name == "strong_components.depth_first"
-    assert set(methods_of("bfs")) == {*METHODS, "persistent_multi_gpu", "host", "persistent", "hybrid", "step"}
+    short_names = {"persistent_multi_gpu", "host", "persistent", "streamed", "hybrid", "step"}
+    assert set(methods_of("bfs")) == {*METHODS, *short_names}
 
 
 def emulated(num_ranks):

@@ -50,7 +50,7 @@ def bad(tmp_path, monkeypatch):
         (
             "bfs rmat:30 -s 0 --method hybrid --checkpoint kept",
             2,
-            "method 'hybrid' keeps no checkpoints: sweep, step do",
+            "method 'hybrid' keeps no checkpoints: streamed, sweep, step do",
         ),
         ("sssp rmat:30 -s 0 --checkpoint none/kept", 2, r"/none/kept: there is no folder .*/none$"),
         ("components rmat:30 --checkpoint none/kept", 2, r"/none/kept: there is no folder .*/none$"),
