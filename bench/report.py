@@ -110,7 +110,7 @@ def main() -> None:
             if parts := [line for line in lines if line.get("bench") == title]:
                 newest = {tuple(line[name] for name in kind): line for line in parts}
                 text += [ABOUT[title], _table(columns, sorted(newest.values(), key=_place_of_part))]
-        if compared := _newest([line for line in lines if "gap_ms" in line]):
+        if compared := _newest([line for line in lines if "gap_ms" in line and "bench" not in line]):
             text.append(f"\nOther libraries on the same {compared[0]['cores']} cores, in one run (`bench/cpu.py`):\n")
             text.append(_table(CPU_COLUMNS, compared))
     pathlib.Path(__file__).with_name("README.md").write_text("\n".join(text).rstrip() + "\n")
