@@ -21,9 +21,10 @@ from mgraph.algorithms.bfs.multi_source_bitmaps import VARIANT as BFS_MULTI_SOUR
 from mgraph.algorithms.bfs.persistent import VARIANT as BFS_PERSISTENT
 from mgraph.algorithms.bfs.persistent_multi_gpu import VARIANT as BFS_PERSISTENT_MULTI_GPU
 from mgraph.algorithms.bfs.step import VARIANT as BFS_STEP
-from mgraph.algorithms.bfs.streamed import VARIANT as BFS_STREAMED
 from mgraph.algorithms.bfs.sweep import VARIANT as BFS_SWEEP
 from mgraph.algorithms.bridges.cover import VARIANT as COVER
+from mgraph.algorithms.common.streamed_search import BFS as BFS_STREAMED
+from mgraph.algorithms.common.streamed_search import SSSP as SSSP_STREAMED
 from mgraph.algorithms.components.afforest import AROUND_GIANT
 from mgraph.algorithms.components.afforest import VARIANT as AFFOREST
 from mgraph.algorithms.components.blocks import VARIANT as COMPONENTS_BLOCKS
@@ -53,7 +54,6 @@ from mgraph.algorithms.sssp.hybrid import VARIANT as SSSP_HYBRID
 from mgraph.algorithms.sssp.near_far import VARIANT as SSSP_NEAR_FAR
 from mgraph.algorithms.sssp.persistent import VARIANT as SSSP_PERSISTENT
 from mgraph.algorithms.sssp.persistent_multi_gpu import VARIANT as SSSP_PERSISTENT_MULTI_GPU
-from mgraph.algorithms.sssp.streamed import VARIANT as SSSP_STREAMED
 from mgraph.algorithms.sssp.sweep import VARIANT as SSSP_SWEEP
 from mgraph.algorithms.steiner_tree.terminal_tree import VARIANT as TERMINAL_TREE
 from mgraph.algorithms.strong_components.coloring import VARIANT as COLORING

@@ -129,6 +129,7 @@ def drop_arc_bins(shard: Shard) -> None:
 
 
 def _made(shard: Shard, value_bytes: int, sum_bytes: int, max_slots: int, beside: int) -> ArcBins | None:
+    """Count the arcs of tiles, place them there, and list the stripes and the units of both passes."""
     backend = shard.backend
     xp = backend.xp
     rows = shard.incoming

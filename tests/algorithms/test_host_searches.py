@@ -18,11 +18,10 @@ from user_graphs import GRAPHS, SEARCHES, STARTABLE
 from zoo import ZOO, random_case
 
 import mgraph as mg
-from mgraph.algorithms.bfs.streamed import bfs_streamed
 from mgraph.algorithms.common import reach, streamed_search
+from mgraph.algorithms.common.streamed_search import bfs_streamed, sssp_streamed
 from mgraph.algorithms.common.traversal import Trace
 from mgraph.algorithms.predecessors.sweep import find_predecessors_by_sweep
-from mgraph.algorithms.sssp.streamed import sssp_streamed
 from mgraph.api.graph import Graph
 from mgraph.api.traversal import state_dtype
 from mgraph.cluster.in_process import InProcessCluster

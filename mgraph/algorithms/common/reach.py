@@ -25,7 +25,7 @@ EARLY_SHARE = 0.25
 
 
 class Grains(NamedTuple):
-    """Of each grain: the last visit that lowered a state, the greatest state, and the greatest parent of such."""
+    """Of each grain: the last visit that lowered a state, the greatest state, and the greatest parent with it."""
 
     latest: Array
     far_states: Array

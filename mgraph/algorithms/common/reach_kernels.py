@@ -24,7 +24,7 @@ def note_lowered(lo, hi, grain_bits, visit, states, before, parents, stamps, lat
 
 @kernel(lanes=32, dist_t="states", vertex_t="parents")
 def find_farthest(lo, hi, grain_bits, states, parents, far_states, far_parents):
-    """Find the greatest state of every grain, and the greatest parent among its states.
+    """Find the greatest state of every grain, and the greatest parent of the vertices with that state.
 
     Work items are grains.
     """

@@ -19,14 +19,17 @@ smallest position. Levels are sums of ones. In the end every rank has all states
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from mgraph.algorithms.common.checkpoints import KeptState
 from mgraph.algorithms.common.reach import STAMP, Reach
 from mgraph.algorithms.common.traversal import Trace, Traversal
+from mgraph.algorithms.derived import EDGE_BLOCKS
 from mgraph.algorithms.predecessors.sweep import ParentSweeps
 from mgraph.algorithms.sssp.sweep_kernels import sweep_distances
-from mgraph.algorithms.variant import GraphSizes
+from mgraph.algorithms.variant import GraphSizes, Variant
 from mgraph.comm.base import Communicator
 from mgraph.shard.edge_blocks import require_blocks
 from mgraph.shard.host_blocks import HostBlocks
@@ -43,10 +46,15 @@ LEVEL_SWEEPS = 1
 WEIGHT_SWEEPS = 2
 
 
-def search_streamed(
-    shard: Shard, comm: Communicator, sources: list[int], trace: Trace, dtype: np.dtype, limit: float | int | None
+def sssp_streamed(
+    shard: Shard,
+    comm: Communicator,
+    sources: list[int],
+    trace: Trace,
+    dtype: np.dtype,
+    limit: float | int | None = None,
 ) -> Traversal:
-    """Find states in `dtype` and predecessors from positions `sources`; those of levels count edges."""
+    """Find states in `dtype` and predecessors from positions `sources`; every edge of levels counts 1."""
     search = StreamedSearch(shard, comm, sources, trace, dtype, limit)
     while True:
         search.settle()
@@ -58,6 +66,13 @@ def search_streamed(
         if trace.checkpoints.are_due(comm):
             trace.checkpoints.keep(search.state(least))
         search.stream(search.reach.choose(reach[1:]))
+
+
+def bfs_streamed(
+    shard: Shard, comm: Communicator, sources: list[int], trace: Trace, depth_limit: int | None = None
+) -> Traversal:
+    """Find levels and predecessors from positions `sources`."""
+    return sssp_streamed(shard, comm, sources, trace, LEVEL, depth_limit)
 
 
 class StreamedSearch:
@@ -194,7 +209,19 @@ class StreamedSearch:
         return KeptState(self.backend.xp.where(states <= least, states, self.top), int(least))
 
 
-def streamed_bytes(sizes: GraphSizes, state: int) -> int:
+def _bytes(sizes: GraphSizes, state: int) -> int:
     """Return the bytes of a search with states of this size: two of each vertex, its parent and its stamp."""
     # Marks of reached vertices, and sums of degrees. A pool keeps freed memory: parts add up.
     return (2 * state + sizes.vertex + STAMP.itemsize) * sizes.states + 8 * sizes.owned
+
+
+BFS = Variant(
+    "bfs.streamed",
+    when="on any ranks, if the layout is host",
+    applies=lambda conditions: conditions.layout == "host",
+    needs=(EDGE_BLOCKS,),
+    bytes=lambda sizes: _bytes(sizes, LEVEL.itemsize),
+    loop=bfs_streamed,
+    keeps_checkpoints=True,
+)
+SSSP = replace(BFS, name="sssp.streamed", bytes=lambda sizes: _bytes(sizes, sizes.state), loop=sssp_streamed)
