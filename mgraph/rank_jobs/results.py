@@ -13,7 +13,7 @@ from mgraph.io.output_tables import Values, as_objects, own_copy
 from mgraph.labels.table import LabelTable
 from mgraph.types import Array
 
-HASHED_AT_ONCE = 1 << 26
+HASHED_AT_ONCE = 1 << 22
 
 
 class MadeColumns(dict[str, Array]):

@@ -42,9 +42,12 @@ from mgraph.shard.shard import Shard
 from mgraph.shard.weight_sorted_rows import class_scale
 from mgraph.types import Array, unreached_of
 
-# Buckets with less than this share of the arcs of the largest one are widened, and vertices with less than this share
-# of all arcs are the last bucket, as in frontiers.cuh.
+# Buckets with less than this share of the arcs of the largest one are widened, once that one has more than PEAK_ARCS or
+# than a PEAK_SHARE of all arcs, and vertices with less than this share of all arcs are the last bucket, as in
+# frontiers.cuh.
 TAIL_SHARE = 16
+PEAK_ARCS = 1 << 16
+PEAK_SHARE = 64
 LAST_SHARE = 8
 
 
@@ -157,7 +160,8 @@ class BucketSearch:
         unsettled_arcs = arcs - self.settled_row_arcs - self.bucket_row_arcs
         is_last = self.has_pulled and unsettled_arcs * LAST_SHARE < arcs
         self.has_pulled = self.pulls and (self.has_pulled or unsettled_arcs < self.bucket_row_arcs)
-        if self.bucket_arcs * TAIL_SHARE < self.max_bucket_arcs:
+        is_peak = self.max_bucket_arcs > PEAK_ARCS or self.max_bucket_arcs * PEAK_SHARE > arcs
+        if is_peak and self.bucket_arcs * TAIL_SHARE < self.max_bucket_arcs:
             self.delta += self.delta
         self.max_bucket_arcs = max(self.max_bucket_arcs, self.bucket_arcs)
         self.bucket_arcs = 0

@@ -270,9 +270,9 @@ struct LightHeavy : SsspSearch<WeightRows> {
     if (is_long) own.end = own.begin;
     relax(own);
   }
-  // Scan all distances: stage the vertices with a remainder to relax, and those that are
-  // near now.
-  __device__ inline void classify_all() {
+  // Scan all distances: stage the vertices that are near and, if `has_remainders`, those with a
+  // remainder to relax.
+  __device__ inline void classify_all(bool has_remainders) {
     for (i64 first = warp_index() * 32 * SCAN_DEPTH; first < n;
          first += warp_count() * 32 * SCAN_DEPTH) {
       dist_t d[SCAN_DEPTH];
@@ -280,8 +280,8 @@ struct LightHeavy : SsspSearch<WeightRows> {
       load_distances(first, d);
 #pragma unroll
       for (int k = 0; k < SCAN_DEPTH; k++) {
-        if (bucket_begin <= d[k] && d[k] < settled) in_bucket |= 1u << k;
-        if (settled <= d[k]) unsettled |= 1u << k;
+        if (has_remainders && bucket_begin <= d[k] && d[k] < settled) in_bucket |= 1u << k;
+        if (has_remainders && settled <= d[k]) unsettled |= 1u << k;
         if (!is_last_bucket && settled <= d[k] && d[k] < bound) near |= 1u << k;
         if (d[k] >= bound && d[k] < lowest) lowest = d[k];
       }
@@ -300,24 +300,28 @@ struct LightHeavy : SsspSearch<WeightRows> {
     while (staged_later.length) relax_remainders();
   }
   // Near is empty: all below the bound is settled. Raise the bound, relax the remainders of the
-  // bucket, and find the vertices that are near; false where nothing is left, or enough is
-  // settled.
+  // bucket, and find the vertices that are near; false where nothing is left, or enough is settled.
+  // Or widen the bucket: its vertices are near again, and its remainders wait.
   __device__ inline bool advance_bucket(Kind* kind) {
     dist_t top = top_of<dist_t>::value(), low = block->lowest_waiting;
-    i64 bucket_row_arcs = block->bucket_row_arcs,
-        unsettled_arcs = indptr[n] - block->settled_row_arcs - bucket_row_arcs;
-    if (bound == top || (low == top && !bucket_row_arcs) || is_enough()) return false;
-    bool pulled = pulls;
-    pulls = load_relaxed(&counters[PULLS]) &&
-            (pulled || is_pull_cheaper(unsettled_arcs, bucket_row_arcs));
-    is_last_bucket = pulled && is_finish(unsettled_arcs, indptr[n]);
-    bucket_begin = settled;
-    settled = bound;
-    bound = is_last_bucket ? top : raised(bucket_row_arcs ? bound : low, next_delta());
+    i64 all = indptr[n], in_bucket = block->bucket_row_arcs,
+        unsettled_arcs = all - block->settled_row_arcs - in_bucket;
+    if (bound == top || (low == top && !in_bucket) || is_enough()) return false;
+    bool can_pull = load_relaxed(&counters[PULLS]), pulled = pulls;
+    // Rows that were relaxed twice are in the bucket twice.
+    bool pays = hubs ? 2 * unsettled_arcs < in_bucket : is_pull_cheaper(unsettled_arcs, in_bucket);
+    pulls = can_pull && (pulled || pays);
+    is_last_bucket = pulled && is_finish(unsettled_arcs, all);
+    bool is_widened = hubs && can_pull && !pulls && low < top && in_bucket * WIDENED_SHARE > all;
+    if (!is_widened) {
+      bucket_begin = settled;
+      settled = bound;
+    }
+    bound = is_last_bucket ? top : raised(in_bucket && !is_widened ? bound : low, next_delta());
     __syncthreads();  // all threads have read what begin_bucket changes
     begin_bucket();
-    classify_all();
-    *kind = pulls ? PULL : HEAVY;
+    classify_all(!is_widened);
+    *kind = is_widened ? SCAN : pulls ? PULL : HEAVY;
     return true;
   }
 };

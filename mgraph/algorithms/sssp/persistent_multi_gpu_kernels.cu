@@ -121,7 +121,8 @@ struct MultiGpuSssp : OwnedSlice {
       settled_before_pull = settled;
       has_pulled = true;
     }
-    if (is_tail(bucket_arcs, max_bucket_arcs) && delta < top / 4) delta += delta;
+    if (is_tail(bucket_arcs, max_bucket_arcs, parameter(NUM_ARCS)) && delta < top / 4)
+      delta += delta;
     if (bucket_arcs > max_bucket_arcs) max_bucket_arcs = bucket_arcs;
     if (!is_widened) {
       bucket_begin = settled;

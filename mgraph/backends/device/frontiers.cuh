@@ -300,9 +300,12 @@ __device__ inline dist_t raised(dist_t low, dist_t delta) {
   return sum;
 }
 // Buckets after the largest one with less than 1 / TAIL_SHARE of its arcs are widened: few arcs are
-// left, and scanning some twice costs less than the rounds of a bucket.
-constexpr i64 TAIL_SHARE = 16;
-__device__ inline bool is_tail(i64 arcs, i64 most) { return arcs * TAIL_SHARE < most; }
+// left, and scanning some twice costs less than the rounds of a bucket. The first buckets of a
+// search may have few arcs too: the largest is none of these if it has more than PEAK_ARCS.
+constexpr i64 TAIL_SHARE = 16, PEAK_ARCS = 1 << 16, PEAK_SHARE = 64;
+__device__ inline bool is_tail(i64 arcs, i64 most, i64 all) {
+  return arcs * TAIL_SHARE < most && (most > PEAK_ARCS || most * PEAK_SHARE > all);
+}
 // Once the remaining vertices have pulled, hardly any distance falls again: scanning all of them
 // bucket by bucket costs more than pushing what falls. When they have less than 1 / LAST_SHARE of
 // all arcs they form one last bucket.

@@ -94,7 +94,8 @@ def hubs(seed=0, leaves=1300):
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("delta", [1, 40, 10_000])
 def test_distances_of_long_rows_do_not_depend_on_delta(delta, order):
-    methods = {"push", "split", "scan"}, {"push", "heavy", "pull"}
+    # Where there are hubs, their bucket may be widened.
+    methods = {"push", "split", "scan"}, {"push", "heavy", "pull", *["scan"] * (order == "degree")}
     for (got, trace), known in zip(check(hubs(), [7], order, delta=delta), methods, strict=True):
         assert sum(step["frontier"] for step in trace.supersteps) >= (got != unreached_of(got.dtype)).sum()
         assert {step["method"] for step in trace.supersteps} <= known
@@ -122,7 +123,8 @@ def test_result_does_not_depend_on_the_method_of_a_round(ways, monkeypatch):
     monkeypatch.setattr(persistent, "sssp_costs", lambda *_: ROUND_COSTS[ways])
     methods = set()
     for case, sources in ((random_case(4, 300), [3, 150]), (hubs(), [7])):
-        for _, trace in check(case, sources, delta=20):
+        # Where there are hubs, their rows decide.
+        for _, trace in check(case, sources, "natural", delta=20):
             methods |= {step["method"] for step in trace.supersteps}
     # A round without heavy arcs to push has none to pull.
     assert methods - {"heavy"} == {"push", *ways} - {"heavy"}
@@ -135,6 +137,25 @@ def test_remaining_vertices_after_the_second_pull_are_one_bucket():
     last = len(methods) - methods[::-1].index("pull")
     assert methods.count("pull") == 2 and set(methods[last:]) == {"push"}
     assert sum(step["frontier"] for step in trace.supersteps[last:]) >= 12
+
+
+def test_bucket_of_hubs_is_widened_until_a_pull_pays():
+    """Heavy arcs of the hubs are never pushed; without hubs a bucket is not widened."""
+    _, (_, by_degree) = check(hubs(), [7], "degree", delta=40)
+    _, (_, natural) = check(hubs(), [7], "natural", delta=40)
+    methods, known = ([step["method"] for step in trace.supersteps] for trace in (by_degree, natural))
+    assert "scan" not in known and methods.index("scan") < methods.index("pull")
+    assert set(methods[methods.index("scan") :]) == {"scan", "push", "pull"}
+
+
+@pytest.mark.parametrize("order", ["degree", "natural"])
+def test_buckets_before_a_dense_region_are_no_tail(order):
+    """They have few arcs, one fewer than another; the region still takes many buckets."""
+    random = np.random.default_rng(5)
+    ends = [(v, v + 1, 200) for v in range(6)]
+    ends += [(int(u), int(v), int(w)) for u, v, w in random.integers((6, 6, 20), (306, 306, 200), (4000, 3))]
+    _, (_, trace) = check(make_case("path to a dense region", 306, ends, np.uint8), [0], order, delta=2)
+    assert max(step["frontier"] for step in trace.supersteps if step["method"] == "push") < 30
 
 
 @pytest.mark.parametrize("seed", range(2))
