@@ -28,7 +28,6 @@ from mgraph.algorithms import run_variant
 from mgraph.api import traversal as traversals
 from mgraph.api.graph import Graph
 from mgraph.api.graph500 import random_roots
-from mgraph.api.traversal_results import Stats
 from mgraph.backends import cuda
 from mgraph.backends.cuda import CudaBackend
 from mgraph.rank_jobs import traversal as jobs
@@ -44,7 +43,6 @@ PARTS: tuple[tuple[Any, str, str], ...] = (
     (jobs, "_translate", "translation: memory, arguments"),
     (jobs, "store_traversal", "the result besides"),
     (traversals, "traverse", "the job besides"),
-    (Stats, "_of_ranks", "stats"),
     (traversals, "bfs", "arguments, lease, result"),
 )
 WARM_UP = 5

@@ -13,7 +13,7 @@ from mgraph.api.html import html_of_roots
 from mgraph.api.labels import Vertices
 from mgraph.api.results import Costs, costs_of_ranks
 from mgraph.api.traversal import as_depth_limit, as_roots
-from mgraph.api.traversal_results import Stats, Traversed
+from mgraph.api.traversal_results import Traversed
 from mgraph.errors import refuse_pickle
 from mgraph.formatting import counted, readable_seconds
 from mgraph.io.checks import as_integer
@@ -64,7 +64,7 @@ class TraversedTogether:
         levels.require_open()
         stored = Stored(self.graph)
         parts = self.graph._run(extract_root, [stored], levels.key, bit, stored.key, spec)
-        return Traversed(stored, spec, Stats._of_ranks(self.graph, spec, "requested", parts))
+        return Traversed(stored, spec, "requested", parts)
 
     @property
     def distances(self) -> np.ndarray:

@@ -15,7 +15,7 @@ from mgraph.algorithms.variants import TABLE, methods_of
 from mgraph.api.checkpoints import checkpoint_folder
 from mgraph.api.graph import Graph, Stored, as_vertices, require_graph
 from mgraph.api.labels import Vertices
-from mgraph.api.traversal_results import Stats, Traversed, TraversedMany
+from mgraph.api.traversal_results import Traversed, TraversedMany
 from mgraph.backends.base import LIMITS
 from mgraph.cluster.base import Cluster
 from mgraph.errors import InputError, UsageError
@@ -324,8 +324,11 @@ def as_roots(g: Graph, roots: Any) -> list[Vertices]:
 def as_sources(g: Graph, source: Any) -> Vertices:
     """Return one source or several, each once."""
     require_graph(g)
-    several = isinstance(source, Iterable) and not isinstance(source, (str, bytes)) and getattr(source, "ndim", 1) > 0
+    is_one = isinstance(source, (int, str, bytes)) or not isinstance(source, Iterable)
+    several = not is_one and getattr(source, "ndim", 1) > 0
     found = as_vertices(g.info, g._ask, source if several else [source], "source")
+    if not several:
+        return found
     if not found.ids:
         raise UsageError("there is no source: give a vertex or several")
     distinct = dict(zip(*found, strict=True))
@@ -378,6 +381,5 @@ def traverse_many(g: Graph, specs: list[TraversalSpec], requested: str) -> Trave
 
 def _traversed(stored: Stored, spec: TraversalSpec, requested: str, parts: Sequence[dict]) -> Traversed:
     """Return the result that the ranks have stored, with the stats that they report."""
-    g = stored.graph
-    reason = "requested" if requested != "auto" else REASONS[g.info.layout]
-    return Traversed(stored, spec, Stats._of_ranks(g, spec, reason, parts))
+    reason = "requested" if requested != "auto" else REASONS[stored.graph.info.layout]
+    return Traversed(stored, spec, reason, parts)

@@ -112,17 +112,20 @@ class Traversed(Result):
         The sources of the search: ids, or labels.
     """
 
-    stats: Stats
     _vertex_columns = ("predecessors", "nearest_source")
     _reached_columns = _vertex_columns
 
-    def __init__(self, stored: Stored, spec: TraversalSpec, stats: Stats) -> None:
+    def __init__(self, stored: Stored, spec: TraversalSpec, reason: str, parts: Sequence[dict]) -> None:
         super().__init__(stored)
         self._spec = spec
-        self.stats = stats
+        self._reported = reason, parts
         self.sources = spec.labels or spec.sources
         # The columns that are in the order of user ids.
         self._made = {*spec.at_once, *(() if spec.in_graph_order else ("nearest_source",))}
+
+    @cached_property
+    def stats(self) -> Stats:  # type: ignore[override]
+        return Stats._of_ranks(self.graph, self._spec, *self._reported)
 
     @cached_property
     def distances(self) -> Column:
@@ -152,10 +155,7 @@ class Traversed(Result):
 
     def path_to(self, target: int | str) -> list:
         """Return the vertices of the path from a source to `target`, both included; [] if there is none."""
-        if self.predecessors is None:
-            raise UsageError("paths need predecessors: search again without return_predecessors=False")
-        (vertex,) = as_vertices(self.graph.info, self._stored.run, [target], "target").ids
-        return list(as_objects(self._stored.run(follow, vertex)[0]).tolist())
+        return _path(self, target)
 
     def __iter__(self) -> Iterator[Column | None]:
         return iter((self.distances, self.predecessors))
@@ -170,6 +170,13 @@ def _column_by_user(found: Traversed, name: str, dtype: np.dtype | None = None) 
         found._stored.run(put_in_user_order, found.graph._key)
         found._made |= {"distances", "predecessors", "nearest_source"}
     return Column(found._stored, name, dtype)
+
+
+def _path(found: Traversed, target: int | str) -> list:
+    if found.predecessors is None:
+        raise UsageError("paths need predecessors: search again without return_predecessors=False")
+    (vertex,) = as_vertices(found.graph.info, found._stored.run, [target], "target").ids
+    return list(as_objects(found._stored.run(follow, vertex)[0]).tolist())
 
 
 def _rows_in_graph_order(found: Traversed) -> InGraphOrder:

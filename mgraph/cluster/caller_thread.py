@@ -22,6 +22,7 @@ from functools import partial
 from typing import Any
 
 from mgraph.backends.base import Backend
+from mgraph.backends.cpu import CpuBackend
 from mgraph.cluster.base import Rank, check_parts, in_forked_child
 from mgraph.cluster.local_ranks import CLOSED, OWN_CALL, Closing, LocalRanks, no_threads
 from mgraph.comm.base import Communicator
@@ -87,6 +88,24 @@ class CallerThread(LocalRanks):
         except BaseException:
             give_up()
             raise
+
+    def read(self, function: Callable[..., Any], *args: Any) -> list[Any]:
+        """Run a function that only reads: on a CPU at once, if no call runs.
+
+        No error of a handler need be held: an interrupt leaves nothing half done, neither here nor in the threads of
+        the backend.
+        """
+        ident = threading.get_ident()
+        if isinstance(self.backends[0], CpuBackend) and ident not in self._idents and os.getpid() == self._pid:
+            try:
+                # As in a call, so that no handler waits for the end of this.
+                self._idents.add(ident)
+                with self._turns.lock:
+                    if self._turns.is_free and self.ranks and not self.is_closed:
+                        return [function(self.ranks[0], *args)]
+            finally:
+                self._idents.discard(ident)
+        return self.run(function, *args)
 
     def _run_beside(self) -> None:
         """Forget keys as their owners are collected; at the end free everything when the running call is over."""
@@ -198,18 +217,29 @@ class _Turn:
 
 
 class _Turns:
-    """Turns of threads, in the order in which they ask; its lock is acquired like that of a call."""
+    """Turns of threads, in the order in which they ask.
+
+    Attributes
+    ----------
+    lock
+        While a thread holds it, no turn begins or ends; acquired like that of a call.
+    """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self.lock = threading.Lock()
         # The locks of the threads: that of the first, which has the turn, was released if the thread had to wait.
         self._waiting: deque[threading.Lock] = deque()
+
+    @property
+    def is_free(self) -> bool:
+        """Whether no thread has the turn, or waits for it."""
+        return not self._waiting
 
     def take(self, is_given_up: Callable[[], bool]) -> bool:
         """Wait for this thread's turn; return False if it is given up before."""
         own = threading.Lock()
         own.acquire()
-        with self._lock:
+        with self.lock:
             self._waiting.append(own)
             if len(self._waiting) == 1:
                 return True
@@ -220,14 +250,14 @@ class _Turns:
 
     def end(self) -> None:
         """End the turn of this thread."""
-        with self._lock:
+        with self.lock:
             self._waiting.popleft()
             if self._waiting:
                 self._waiting[0].release()
 
     def _withdraw(self, own: threading.Lock) -> bool:
         """Stop waiting; return False if it is this thread's turn already."""
-        with self._lock:
+        with self.lock:
             if self._waiting[0] is own:
                 return False
             self._waiting.remove(own)

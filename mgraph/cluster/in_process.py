@@ -109,6 +109,9 @@ class InProcessCluster(Cluster):
     # Ranks of this process are never lost.
     run_on_stored = run
 
+    def read(self, function: Callable[..., Any], *args: Any) -> list[Any]:
+        return self._threads.read(function, *args)
+
     def run_and_store(self, function: Callable[..., Any], *args: Any) -> list[Any]:
         from dask.delayed import Delayed
 

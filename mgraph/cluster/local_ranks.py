@@ -56,6 +56,10 @@ class LocalRanks(ABC):
     def run(self, function: Callable[..., Any], *args: Any, parts: Sequence[Any] | None = None) -> list[Any]:
         """Run a function on every rank, as `Cluster.run` does; calls of several threads take turns."""
 
+    def read(self, function: Callable[..., Any], *args: Any) -> list[Any]:
+        """Run a function that only reads, as `Cluster.read` does."""
+        return self.run(function, *args)
+
     def open_ranks(self) -> list[Rank]:
         """Open a new communicator; return the ranks that use it."""
         size = len(self.backends)

@@ -279,6 +279,57 @@ def test_device_and_stream_of_the_caller_are_restored():
         assert cupy.cuda.get_current_stream() == stream
 
 
+def test_read_waits_for_the_call_that_runs_and_one_without_a_call_takes_no_turn(cluster):
+    order = []
+    begun = threading.Event()
+    go_on = threading.Event()
+
+    def call(rank):
+        begun.set()
+        go_on.wait(30)
+        order.append("call")
+
+    thread = in_background(cluster.run, call)
+    begun.wait(30)
+    reader = in_background(cluster.read, lambda rank: order.append("read"))
+    time.sleep(0.1)
+    assert not order
+    go_on.set()
+    thread.join(30)
+    reader.join(30)
+    assert order == ["call", "read"]
+    assert cluster.read(programs.where)[0][1] == threading.get_ident()
+
+
+def test_interrupted_read_raises_and_leaves_the_cluster_usable(cluster):
+    def read(rank):
+        os.kill(os.getpid(), signal.SIGINT)
+        wait_until(lambda: rank.backend.stopped is not None)
+
+    for _ in range(3):
+        with pytest.raises(KeyboardInterrupt):
+            cluster.read(read)
+        assert cluster.run(programs.total)[0][2] == 1
+        assert cluster.read(programs.where)[0][1] == threading.get_ident()
+
+
+def test_handler_may_close_the_cluster_during_a_read_but_not_call_it(cluster, handle):
+    refused = []
+
+    def stop(number, frame):
+        with pytest.raises(ClusterError if cluster.closed else mg.UsageError) as raised:
+            cluster.run(programs.total)
+        refused.append(raised.value)
+        cluster.close()
+
+    handle(signal.SIGUSR1, stop)
+    cluster.read(lambda rank: (os.kill(os.getpid(), signal.SIGUSR1), wait_until(lambda: refused)))
+    assert "its own cluster" in str(refused[0])
+    for run in (cluster.read, cluster.run):
+        with pytest.raises(ClusterError, match="closed"):
+            run(programs.total)
+
+
 def test_key_of_a_collected_owner_is_forgotten_without_a_call_and_before_the_next(cluster):
     def hold(key):
         owner = threading.Event()
