@@ -1,7 +1,8 @@
 """Memory of NumPy arrays that is used again: fresh pages take longer to get than to fill.
 
 The C library returns arrays of some MiB to the system when they are freed. A search that reaches two of 2^17 vertices
-took 1.2 ms with fresh pages, and 0.25 ms without (2 cores of an EPYC).
+took 1.2 ms with fresh pages, and 0.25 ms without (2 cores of an EPYC). Memory of one value is kept as such where few
+entries were written since: these are restored, which takes less than to fill all.
 """
 
 from __future__ import annotations
@@ -14,44 +15,85 @@ import numpy as np
 MIN_BYTES = 1 << 16
 # Of unused memory that is kept, in all.
 MAX_BYTES = 1 << 26
+# One entry is restored in the time in which so many are filled.
+FILLED_PER_RESTORED = 64
 
 
 class RecycledMemory:
-    """Blocks of memory that no array uses any more, by their size; calls of several threads are safe."""
+    """Blocks of memory that no array uses any more; calls of several threads are safe."""
 
     def __init__(self) -> None:
-        self._unused: defaultdict[int, list[np.ndarray]] = defaultdict(list)
+        # By size and, where all entries have one value, by dtype and value.
+        self._unused: defaultdict[tuple, list[np.ndarray]] = defaultdict(list)
+        # Changed by += and -= of numbers alone: the GIL is not given up between the load and the store.
+        self._unused_bytes = 0
 
     def empty(self, count: int, dtype: np.dtype) -> np.ndarray:
         """Return an uninitialized array; its memory is kept when the last view of it is gone."""
         num_bytes = count * dtype.itemsize
         if not MIN_BYTES <= num_bytes <= MAX_BYTES:
             return np.empty(count, dtype)
-        # pop() of a list is one call in C: no block is given to two threads.
-        try:
-            block = self._unused[num_bytes].pop()
-        except IndexError:
-            block = np.empty(num_bytes, np.uint8)
-        return np.asarray(_InUse(block, dtype, self))
+        return np.asarray(_InUse(self._take(num_bytes), dtype, self))
 
-    def keep(self, block: np.ndarray) -> None:
-        """Keep a block that is not used any more, unless there are many."""
+    def restored(self, count: int, dtype: np.dtype, value: float | int) -> tuple[np.ndarray, bool]:
+        """Return an array, and whether all entries have this value: else it is uninitialized, and to be filled.
+
+        `restore_later` says which entries have others at the end.
+        """
+        num_bytes = count * dtype.itemsize
+        if not MIN_BYTES <= num_bytes <= MAX_BYTES:
+            return np.empty(count, dtype), False
+        try:
+            block = self._unused[num_bytes, dtype, value].pop()
+            self._unused_bytes -= num_bytes
+            is_filled = True
+        except IndexError:
+            block = self._take(num_bytes)
+            is_filled = False
+        return np.asarray(_FilledInUse(block, dtype, self, value)), is_filled
+
+    def keep(self, block: np.ndarray, *content: object) -> None:
+        """Keep a block that is not used any more, unless there are many; `content` is the dtype and the one value."""
         num_bytes = block.nbytes
-        for size, blocks in self._unused.copy().items():
-            num_bytes += size * len(blocks)
-        if num_bytes <= MAX_BYTES:
-            self._unused[block.nbytes].append(block)
+        if self._unused_bytes + num_bytes <= MAX_BYTES:
+            self._unused_bytes += num_bytes
+            self._unused[num_bytes, *content].append(block)
 
     def clear(self) -> None:
         """Free all unused blocks."""
-        self._unused.clear()
+        unused, self._unused = self._unused, defaultdict(list)
+        self._unused_bytes -= sum(num_bytes * len(blocks) for (num_bytes, *_), blocks in unused.items())
+
+    def _take(self, num_bytes: int) -> np.ndarray:
+        """Return an unused block, or a new one."""
+        # pop() of a list is one call in C: no block is given to two threads.
+        try:
+            block = self._unused[num_bytes,].pop()
+            self._unused_bytes -= num_bytes
+        except IndexError:
+            block = np.empty(num_bytes, np.uint8)
+        return block
 
 
 def owns_memory(array: np.ndarray) -> bool:
     """Return whether an array is no view of another: its memory is its own, or that of a whole block."""
+    return array.flags.owndata or isinstance(_owner_of(array), _InUse)
+
+
+def restore_later(array: np.ndarray, written: np.ndarray) -> None:
+    """Restore the value of entries of an array when it is not used any more: all others have it, and will.
+
+    Without this call, any entry may have another value.
+    """
+    owner = _owner_of(array)
+    if isinstance(owner, _FilledInUse) and len(written) * FILLED_PER_RESTORED <= len(array):
+        owner.written = written
+
+
+def _owner_of(array: np.ndarray) -> object:
+    """Return what owns the memory of an array that is no view of another one."""
     # Beside the owner NumPy keeps what it has read of it.
-    owner = array.base[0] if isinstance(array.base, tuple) else array.base
-    return array.flags.owndata or isinstance(owner, _InUse)
+    return array.base[0] if isinstance(array.base, tuple) else array.base
 
 
 class _InUse:
@@ -67,3 +109,23 @@ class _InUse:
 
     def __del__(self) -> None:
         self._memory.keep(self._block)
+
+
+class _FilledInUse(_InUse):
+    """The owner of a block whose entries had one value."""
+
+    __slots__ = ("_dtype", "_value", "written")
+
+    def __init__(self, block: np.ndarray, dtype: np.dtype, memory: RecycledMemory, value: float | int) -> None:
+        super().__init__(block, dtype, memory)
+        self._dtype = dtype
+        self._value = value
+        # Indices of the entries that have others now, None of any.
+        self.written: np.ndarray | None = None
+
+    def __del__(self) -> None:
+        if self.written is None:
+            super().__del__()
+        else:
+            self._block.view(self._dtype)[self.written] = self._value
+            self._memory.keep(self._block, self._dtype, self._value)

@@ -123,9 +123,8 @@ def translate_when_read(
     backend = shard.backend
     assert isinstance(backend, CpuBackend), "no other makes columns when they are read"
     if reached is not None and len(reached) * SMALL_SHARE < n:
-        few = reached.copy()
         return {
-            name: partial(_scatter, backend, n, few, values, users, are_vertices=name == "predecessors")
+            name: partial(_scatter, backend, n, reached, values, users, are_vertices=name == "predecessors")
             for name, values in given.items()
         }
     if words is not None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mgraph.backends import recycled
-from mgraph.backends.recycled import MIN_BYTES, RecycledMemory, owns_memory
+from mgraph.backends.recycled import FILLED_PER_RESTORED, MIN_BYTES, RecycledMemory, owns_memory, restore_later
 
 WORD = np.dtype(np.int64)
 COUNT = MIN_BYTES // WORD.itemsize
@@ -57,3 +57,47 @@ def test_no_more_is_kept_than_the_limit_and_nothing_once_it_is_cleared(monkeypat
     assert set(kept) < set(places)
     memory.clear()
     assert not memory._unused
+
+
+def test_entries_that_were_written_are_restored_and_the_array_need_not_be_filled_again():
+    memory = RecycledMemory()
+    array, is_filled = memory.restored(COUNT, WORD, -5)
+    assert not is_filled
+    array[:] = -5
+    where = address(array)
+    array[[3, COUNT - 1]] = 7
+    restore_later(array, np.array([3, COUNT - 1], np.uint32))
+    view = array[::2]
+    del array
+    assert memory.restored(COUNT, WORD, -5)[1] is False, "a view is left"
+    del view
+    again, is_filled = memory.restored(COUNT, WORD, -5)
+    assert is_filled
+    assert address(again) == where
+    assert (again == -5).all()
+    assert owns_memory(again)
+
+
+def test_array_is_filled_again_after_unknown_or_many_writes_or_for_another_value():
+    memory = RecycledMemory()
+    for written in (None, np.arange(COUNT // FILLED_PER_RESTORED + 1)):
+        array, _ = memory.restored(COUNT, WORD, 1)
+        if written is not None:
+            restore_later(array, written)
+        del array
+        assert not memory.restored(COUNT, WORD, 1)[1]
+    array, _ = memory.restored(COUNT, WORD, 1)
+    array[:] = 1
+    restore_later(array, np.empty(0, np.int64))
+    del array
+    assert not memory.restored(COUNT, WORD, 2)[1]
+    assert not memory.restored(COUNT, np.dtype(np.uint64), 1)[1]
+    assert memory.restored(COUNT, WORD, 1)[1]
+
+
+def test_small_array_is_never_taken_to_be_filled():
+    memory = RecycledMemory()
+    array, _ = memory.restored(3, WORD, 1)
+    restore_later(array, np.array([0]))
+    del array
+    assert not memory.restored(3, WORD, 1)[1]

@@ -39,11 +39,13 @@ from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.derived import IN_ROWS
 from mgraph.algorithms.variant import Conditions, Variant
 from mgraph.backends.cpu import CpuBackend
+from mgraph.backends.recycled import restore_later
 from mgraph.comm.base import Communicator
 from mgraph.errors import CommAborted
 from mgraph.partition import own_states
 from mgraph.shard.narrow_indptr import NARROW_BYTES, narrow_indptr
 from mgraph.shard.shard import Shard
+from mgraph.shard.user_ids import SMALL_SHARE
 from mgraph.types import LEVEL, SMALL_VERTEX, vertex_dtype
 
 # A frontier of more arcs is wide.
@@ -96,8 +98,7 @@ class _Search:
         n = shard.num_owned
         self.shard = shard
         self.backend = shard.backend
-        self.words_and_none = self.backend.empty(n + 1, WORD)
-        self.words_and_none[n] = UNREACHED
+        self.words_and_none, self.is_filled = self.backend.restored(n + 1, WORD, UNREACHED)
         self.words = self.words_and_none[:n]
         self.queue = self.backend.empty(n, shard.partition.dtype)
         self.counters = np.zeros(NUM_COUNTERS, np.int64)
@@ -120,7 +121,7 @@ class _Search:
             push_levels(*args)
         else:
             end = len(self.starts)
-            begin_levels(self.starts, *args)
+            begin_levels(self.starts, self.is_filled, self.words_and_none, *args)
         if levels := int(counters[LEVEL_COUNTER]) - level:
             trace.superstep("serial", end - begin, int(counters[SCANNED]), levels=levels)
         return int(counters[NEXT])
@@ -180,14 +181,14 @@ class _Search:
         reached_arcs = self.shard.info.num_arcs - int(self.counters[ARCS_LEFT])
         parents = self.words.view(SMALL_VERTEX)[::2]
         levels = self.words.view(LEVEL)[1::2]
+        reached = self.queue[:num_reached]
+        if num_reached * SMALL_SHARE < len(self.words):
+            # The result keeps no queue of all vertices.
+            reached = reached.copy()
+            restore_later(self.words_and_none, reached)
         return Traversal(
-            levels,
-            parents,
-            num_reached,
-            reached_arcs,
-            reached=self.queue[:num_reached],
-            words=self.words_and_none,
-        )
+            levels, parents, num_reached, reached_arcs, reached=reached, words=self.words_and_none
+        )  # fmt: skip
 
 
 def fits_words(conditions: Conditions) -> bool:

@@ -26,7 +26,7 @@ ENDED, WIDE_PUSH, PULL, PAUSED = range(4)
 # The compiled loop returns after this many arcs, a fraction of a second, so that an abort is noticed.
 STEP_ARCS = 1 << 24
 # The word of a vertex that is not reached: the level and the parent are those of none.
-UNREACHED = np.iinfo(np.int64).max
+UNREACHED = int(np.iinfo(np.int64).max)
 PARENT_BITS = 32
 PARENT_MASK = (1 << PARENT_BITS) - 1
 # Indices are unsigned: Numba tests signed ones for being negative, which takes a fifth of the time.
@@ -44,17 +44,18 @@ _pull_pays = inline(pull_pays)
 
 
 @inline
-def begin_search(starts, indptr, queue, words, counters):
-    """Reach the vertices from which a search begins, and no other."""
-    words[:] = UNREACHED
+def begin_search(starts, is_filled, indptr, queue, words_and_none, counters):
+    """Reach the vertices from which a search begins, and no other; all words may have that value already."""
+    if not is_filled:
+        words_and_none[:] = UNREACHED
     counters[LEVEL] = 0
     counters[END] = len(starts)
     for i in range(len(starts)):
         u = np.uint64(starts[i])
         queue[i] = u
-        words[u] = u
+        words_and_none[u] = u
     counters[ARCS] = count_arcs(0, len(starts), indptr, queue)
-    counters[ARCS_LEFT] = np.int64(indptr[len(words)]) - counters[ARCS]
+    counters[ARCS_LEFT] = np.int64(indptr[len(words_and_none) - 1]) - counters[ARCS]
 
 
 @inline
@@ -104,9 +105,11 @@ def push_levels(last_level, max_arcs, max_degree, until, indptr, targets, queue,
 
 
 @inline
-def begin_levels(starts, last_level, max_arcs, max_degree, until, indptr, targets, queue, words, counters):
+def begin_levels(
+    starts, is_filled, words_and_none, last_level, max_arcs, max_degree, until, indptr, targets, queue, words, counters
+):  # fmt: skip
     """Begin a search, and push its first levels: one call, which on small graphs takes most of the time."""
-    begin_search(starts, indptr, queue, words, counters)
+    begin_search(starts, is_filled, indptr, queue, words_and_none, counters)
     push_levels(last_level, max_arcs, max_degree, until, indptr, targets, queue, words, counters)
 
 

@@ -196,7 +196,8 @@ class Traversal:
     variant
         The name of the variant that found it, once it is returned.
     reached
-        The states of the reached vertices in any order, where the search of one CPU rank has listed them.
+        The states of the reached vertices in any order, where the search of one CPU rank has listed them; where these
+        are few, an array of their own.
     words
         Level and parent of each vertex in one word, `level << 32 | parent`, where the search of one CPU rank has them
         so, and after them that of an unreached vertex; `distances` and `predecessors` are then views of them.

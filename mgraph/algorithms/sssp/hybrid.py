@@ -37,6 +37,7 @@ from mgraph.algorithms.sssp.near_far import default_delta, drop_unsettled, step_
 from mgraph.algorithms.sssp.radix_queue import begin_queue, make_queue, queue_bytes, queue_capacity
 from mgraph.algorithms.variant import GraphSizes, Variant
 from mgraph.backends.cpu import CpuBackend
+from mgraph.backends.recycled import restore_later
 from mgraph.comm.base import Communicator
 from mgraph.errors import CommAborted
 from mgraph.partition import own_states
@@ -135,14 +136,16 @@ class _SerialSearch:
         self.targets = own_states(shard.partition, comm.rank, until).astype(np.int64) if until else NO_TARGETS
         backend = shard.backend
         assert isinstance(backend, CpuBackend), "the variant applies to no other"
-        self.dist = backend.empty(n, dtype)
-        self.parents = backend.empty(n, vertex)
+        self.dist, has_distances = backend.restored(n, dtype, self.top)
+        self.parents, has_parents = backend.restored(n, vertex, none_of(vertex))
         self.queue = make_queue(queue_capacity(n), dtype, vertex, backend.empty, NUM_SEARCH_WORDS)
         self.starts = starts = own_states(shard.partition, comm.rank, sources)
         self.num_reached = len(starts)
         # What is reached first, if it is few.
         self.listed = backend.empty(len(starts) + n // SMALL_SHARE, vertex)
-        self.reached_arcs = begin_search(starts, shard.rows.indptr, self.dist, self.parents, self.listed)
+        self.reached_arcs = begin_search(
+            starts, has_distances, has_parents, shard.rows.indptr, self.dist, self.parents, self.listed
+        )
         self.settled_arcs = 0
 
     def settle(self, waiting: Array, trace: Trace) -> bool:
@@ -189,7 +192,11 @@ class _SerialSearch:
             explain_as_far(self.queue.vertices, hops, rows.indptr, rows.targets, rows.weights, self.dist, self.parents)
         if not is_whole:
             return Traversal(self.dist, self.parents)
-        reached = self.listed[: self.num_reached] if self.num_reached * SMALL_SHARE < len(self.dist) else None
+        reached = None
+        if self.num_reached * SMALL_SHARE < len(self.dist):
+            reached = self.listed[: self.num_reached].copy()
+            restore_later(self.dist, reached)
+            restore_later(self.parents, reached)
         return Traversal(self.dist, self.parents, self.num_reached, self.reached_arcs, reached=reached)
 
 

@@ -36,10 +36,15 @@ NUM_SEARCH_WORDS = NUM_WORDS + 8
 
 
 @inline
-def begin_search(starts, indptr, dist, parents, listed):
-    """Reach and list the vertices from which a search begins, and no other; return their arcs."""
-    dist[:] = top_of(dist)
-    parents[:] = np.iinfo(parents.dtype).max
+def begin_search(starts, has_distances, has_parents, indptr, dist, parents, listed):
+    """Reach and list the vertices from which a search begins, and no other; return their arcs.
+
+    All distances, and all parents, may be those of unreached vertices already.
+    """
+    if not has_distances:
+        dist[:] = top_of(dist)
+    if not has_parents:
+        parents[:] = np.iinfo(parents.dtype).max
     arcs = 0
     for i in range(len(starts)):
         u = starts[i]
