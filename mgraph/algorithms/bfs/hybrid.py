@@ -19,7 +19,6 @@ from mgraph.algorithms.bfs.hybrid_kernels import (
     ARCS_LEFT,
     END,
     ENDED,
-    FOUND_SCANNED,
     NEXT,
     NUM_COUNTERS,
     PULL,
@@ -28,12 +27,10 @@ from mgraph.algorithms.bfs.hybrid_kernels import (
     UNREACHED,
     WIDE_PUSH,
     begin_levels,
-    mark,
-    pull,
-    push_arcs,
     push_levels,
 )
 from mgraph.algorithms.bfs.hybrid_kernels import LEVEL as LEVEL_COUNTER
+from mgraph.algorithms.bfs.hybrid_wide_kernels import FOUND_SCANNED, mark, pull, push_arcs
 from mgraph.algorithms.common.gpu_or_host import max_wide_arcs
 from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.derived import IN_ROWS
@@ -100,7 +97,7 @@ class _Search:
         self.backend = shard.backend
         self.words_and_none, self.is_filled = self.backend.restored(n + 1, WORD, UNREACHED)
         self.words = self.words_and_none[:n]
-        self.queue = self.backend.empty(n, shard.partition.dtype)
+        self.queue = self.backend.empty(n + 1, shard.partition.dtype)
         self.counters = np.zeros(NUM_COUNTERS, np.int64)
         self.max_arcs = MAX_ARCS if self.backend.threads > MAX_SERIAL_CORES else UNLIMITED
         self.starts = starts
@@ -111,10 +108,11 @@ class _Search:
             raise CommAborted(self.backend.stopped)
         counters = self.counters
         level, begin, end = counters[: END + 1].tolist()
+        info = self.shard.info
         indptr = narrow_indptr(self.shard)
         targets = self.shard.rows.targets
         args = (
-            last_level, self.max_arcs, self.shard.info.max_degree, until, indptr, targets, self.queue, self.words,
+            last_level, self.max_arcs, info.max_degree, info.directed, until, indptr, targets, self.queue, self.words,
             counters,
         )  # fmt: skip
         if end:

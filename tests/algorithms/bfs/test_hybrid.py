@@ -14,7 +14,7 @@ from sweep_checks import of_users
 from tiers import examples
 from zoo import CASES, ZOO, chain_of_cliques, make_case, random_case, zoo_sources
 
-from mgraph.algorithms.bfs import hybrid
+from mgraph.algorithms.bfs import hybrid, hybrid_kernels
 from mgraph.algorithms.common.traversal import Trace
 from mgraph.backends.cpu import CpuBackend
 from mgraph.errors import CommAborted
@@ -80,6 +80,58 @@ def test_runs_of_consecutive_vertices_end_where_their_rows_or_the_limit_say(chor
     case = make_case("runs", 42, edges + ([chord] if chord else []))
     for sources in ([0], [39], [20], [0, 39], [5, 6]):
         check(case, sources, "natural", depth_limit=limit)
+
+
+@pytest.mark.parametrize("limit", [None, 7, 19, 20])
+@pytest.mark.parametrize("size", [3, 4, 39, 40])
+def test_two_runs_around_a_cycle_meet(size, limit):
+    case = make_case("cycle", size, [(v, (v + 1) % size) for v in range(size)])
+    for source in (0, 1, size // 2, size - 1):
+        check(case, [source], "natural", depth_limit=limit)
+    # One of two runs ends first, or passes a vertex with another edge.
+    for end in ((size - 2, size), (size // 3, size)):
+        check(make_case("tail", size + 1, [(v, v + 1) for v in range(size - 1)] + [end]), [size // 2], "natural")
+
+
+@pytest.mark.parametrize("depth", [7, 8])
+def test_what_is_left_before_a_wide_level_is_found_in_its_own_rows(depth):
+    num = 2**depth
+    tree = [((v - 1) // 2, v) for v in range(1, num)]
+    # Of two neighbors in the last level but one, or in the one before, the first of the nearer level is the parent.
+    for rest in ([], [(num // 2 + 5, num - 1)], [(num // 4 + 1, num - 1), (num // 2 + 9, num), (num // 2 + 3, num)]):
+        case = make_case("tree", num + 1, tree + rest)
+        steps = check(case, [0], "natural")
+        if rest:
+            check(case, [0], "natural", depth_limit=depth)
+            check(case, [0], "degree")
+    assert sum(step["arcs"] for step in steps) < 2 * len(tree), "the leaves' arcs are not scanned"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_push_without_branches_finds_what_a_push_with_branches_finds(seed):
+    case = random_case(seed, 400)
+    (shard,) = build_shards(case, 1, "natural", BACKEND)
+    n = shard.num_owned
+    # Some reached before, some in this level already, and all others for the queue to be full at the end.
+    frontier = np.random.default_rng(seed).permutation(n)[: n // 3].astype(np.uint32)
+    found = []
+    for push in (hybrid_kernels.push, hybrid_kernels.push_irregular):
+        words = np.full(n, hybrid_kernels.UNREACHED)
+        words[frontier] = 1 << 32
+        words[::7] = np.minimum(words[::7], 2 << 32 | n // 2)
+        queue = np.zeros(n + 1, np.uint32)
+        queue[: len(frontier)] = frontier
+        begin, end, scanned = push(2, 0, len(frontier), shard.rows.indptr, shard.rows.targets, queue, words)
+        found.append((begin, end, scanned, queue[:end].tolist(), words.tolist()))
+    assert found[0] == found[1]
+    assert found[0][2] == shard.degrees[frontier].sum()
+
+
+def test_rows_are_irregular_where_they_are_short_and_of_many_lengths():
+    for lengths, expected in [([2, 3] * 20, True), ([3] * 40, False), ([9, 30] * 20, False), ([1] * 30 + [5], False)]:
+        indptr = np.r_[0, np.cumsum(lengths)]
+        queue = np.arange(len(lengths), dtype=np.uint32)
+        assert hybrid_kernels.has_irregular_rows(0, len(lengths), indptr, queue) == expected
 
 
 def test_hub_at_the_end_of_a_path_is_no_level_of_few_arcs():
