@@ -92,6 +92,10 @@ class CpuBackend(Backend):
         """Return an uninitialized array, in the memory of an earlier one of its size if that is not in use."""
         return self._memory.empty(count, dtype)
 
+    def empty_arrays(self, *shapes: tuple[int, np.dtype]) -> list[np.ndarray]:
+        """Return uninitialized arrays, as `empty` does, that begin and end together."""
+        return self._memory.empty_arrays(*shapes)
+
     def restored(self, count: int, dtype: np.dtype, value: float | int) -> tuple[np.ndarray, bool]:
         """Return an array, and whether an earlier use has left this value in all entries (`restore_later`)."""
         return self._memory.restored(count, dtype, value)

@@ -59,6 +59,24 @@ def test_no_more_is_kept_than_the_limit_and_nothing_once_it_is_cleared(monkeypat
     assert not memory._unused
 
 
+def test_arrays_in_the_memory_of_one_are_aligned_apart_and_kept_together():
+    memory = RecycledMemory()
+    shapes = (COUNT + 3, np.dtype(np.uint16)), (5, WORD), (0, WORD), (COUNT, np.dtype(np.uint8))
+    arrays = memory.empty_arrays(*shapes)
+    assert [(len(array), array.dtype) for array in arrays] == list(shapes)
+    for k, array in enumerate(arrays):
+        assert array.flags.aligned
+        array[:] = k
+    assert [set(array.tolist()) for array in arrays] == [{0}, {1}, set(), {3}]
+    where = address(arrays[0])
+    del array
+    last = arrays.pop()
+    arrays.clear()
+    assert address(memory.empty_arrays(*shapes)[0]) != where
+    del last
+    assert address(memory.empty_arrays(*shapes)[0]) == where
+
+
 def test_entries_that_were_written_are_restored_and_the_array_need_not_be_filled_again():
     memory = RecycledMemory()
     array, is_filled = memory.restored(COUNT, WORD, -5)

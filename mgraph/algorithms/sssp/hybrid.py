@@ -34,7 +34,7 @@ from mgraph.algorithms.sssp.hybrid_kernels import (
     settle_nearest,
 )
 from mgraph.algorithms.sssp.near_far import default_delta, drop_unsettled, step_bytes, typical_weight
-from mgraph.algorithms.sssp.radix_queue import begin_queue, make_queue, queue_bytes, queue_capacity
+from mgraph.algorithms.sssp.radix_queue import RadixQueue, begin_queue, queue_bytes, queue_capacity, queue_shapes
 from mgraph.algorithms.variant import GraphSizes, Variant
 from mgraph.backends.cpu import CpuBackend
 from mgraph.backends.recycled import restore_later
@@ -138,11 +138,13 @@ class _SerialSearch:
         assert isinstance(backend, CpuBackend), "the variant applies to no other"
         self.dist, has_distances = backend.restored(n, dtype, self.top)
         self.parents, has_parents = backend.restored(n, vertex, none_of(vertex))
-        self.queue = make_queue(queue_capacity(n), dtype, vertex, backend.empty, NUM_SEARCH_WORDS)
         self.starts = starts = own_states(shard.partition, comm.rank, sources)
         self.num_reached = len(starts)
-        # What is reached first, if it is few.
-        self.listed = backend.empty(len(starts) + n // SMALL_SHARE, vertex)
+        # Listed is what is reached first, if it is few.
+        keys, vertices, far_keys, far_vertices, nexts, self.listed = backend.empty_arrays(
+            *queue_shapes(queue_capacity(n), dtype, vertex), (len(starts) + n // SMALL_SHARE, vertex)
+        )
+        self.queue = RadixQueue(keys, vertices, far_keys, far_vertices, nexts, np.empty(NUM_SEARCH_WORDS, np.int64))
         self.reached_arcs = begin_search(
             starts, has_distances, has_parents, shard.rows.indptr, self.dist, self.parents, self.listed
         )

@@ -18,7 +18,6 @@ times only (a radix heap: Ahuja, Mehlhorn, Orlin, Tarjan, 1990). So the heap is 
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,8 +33,6 @@ from mgraph.backends.numba_helpers import weight_sort_key
 NEAR, FAR, FREE, USED, BASE, LIMIT, HEADS = range(7)
 NUM_BUCKETS = 65
 COUNTS = HEADS + NUM_BUCKETS
-# Bytes at whose multiples the arrays begin.
-ALIGNED = 8
 # Further words are those of a search.
 NUM_WORDS = COUNTS + NUM_BUCKETS
 NONE = -1
@@ -59,22 +56,10 @@ class RadixQueue(NamedTuple):
     state: np.ndarray
 
 
-def make_queue(
-    capacity: int,
-    dtype: np.dtype,
-    vertex: np.dtype,
-    empty: Callable[[int, np.dtype], np.ndarray] = np.empty,
-    num_words: int = NUM_WORDS,
-) -> RadixQueue:
-    """Return a queue for `begin_queue`, in one array; near and far have at most `capacity` entries in all."""
+def queue_shapes(capacity: int, dtype: np.dtype, vertex: np.dtype) -> tuple[tuple[int, np.dtype], ...]:
+    """Return lengths and dtypes of all arrays but the state; near and far have at most `capacity` entries in all."""
     link = np.dtype(np.int32 if capacity < 2**31 else np.int64)
-    dtypes = dtype, vertex, dtype, vertex, link
-    starts = list(accumulate((-(-capacity * of.itemsize // ALIGNED) * ALIGNED for of in dtypes), initial=0))
-    memory = empty(starts[-1], np.dtype(np.uint8))
-    keys, vertices, far_keys, far_vertices, nexts = [
-        memory[at : at + capacity * of.itemsize].view(of) for at, of in zip(starts, dtypes, strict=False)
-    ]
-    return RadixQueue(keys, vertices, far_keys, far_vertices, nexts, np.empty(num_words, np.int64))
+    return (capacity, dtype), (capacity, vertex), (capacity, dtype), (capacity, vertex), (capacity, link)
 
 
 def queue_bytes(capacity: int, state: int, vertex: int) -> int:

@@ -16,18 +16,25 @@ from mgraph.algorithms.sssp.radix_queue import (
     LIMIT,
     MANY,
     NEAR,
+    NUM_WORDS,
+    RadixQueue,
     begin_queue,
     drop_lowered,
     insert_far,
-    make_queue,
     pop,
     push,
+    queue_shapes,
     raise_limit,
     refill,
     spill,
 )
 from mgraph.backends.kernel import inline
 from mgraph.backends.numba_helpers import weight_sort_key
+
+
+def make_queue(capacity, dtype):
+    shapes = queue_shapes(capacity, np.dtype(dtype), np.dtype(np.uint32))
+    return RadixQueue(*(np.empty(*shape) for shape in shapes), np.empty(NUM_WORDS, np.int64))
 
 
 @inline
@@ -65,7 +72,7 @@ def run(dtype, starts, steps, size=400):
     """Insert and remove by turns; compare what leaves with the entries of heapq."""
     dist = np.zeros(size, dtype)
     dist[: len(starts)] = starts
-    queue = make_queue(size, np.dtype(dtype), np.dtype(np.uint32))
+    queue = make_queue(size, dtype)
     begin_queue(*queue[2:], np.arange(len(starts), dtype=np.uint32), dist)
     wanted = dist[: len(starts)].tolist()
     heapq.heapify(wanted)
@@ -125,7 +132,7 @@ def test_keys_of_32_bits_without_a_sign_leave_in_order():
 
 def test_entries_of_lowered_vertices_are_dropped_from_a_full_queue():
     dist = np.full(100, 1000, np.int64)
-    queue = make_queue(100, dist.dtype, np.dtype(np.uint32))
+    queue = make_queue(100, dist.dtype)
     begin_queue(*queue[2:], np.arange(10, dtype=np.uint32), dist)
     for k in range(1, 500):
         vertex = k % 10
