@@ -40,6 +40,8 @@ LONG_ROW = np.uint64(8)
 # The most vertices and arcs of a level that `push_few` takes: for these nothing but a push by one core pays.
 MAX_FEW = 8
 FEW_ARCS = 64
+# With so few arcs less than if all rows were equally long, one begins in the cache line where it would begin then.
+MISSING_ARCS = 8
 # In the time of an arc that is pushed, a scan for vertices that are not reached passes this many, and more; it tests
 # a block at once.
 WORDS_PER_ARC = 4
@@ -305,6 +307,9 @@ def push_few(level, begin, end, last_level, max_degree, indptr, targets, queue, 
     last_word = last_level << PARENT_BITS
     level_word = level << PARENT_BITS
     has_long_rows = MAX_FEW * max_degree > FEW_ARCS
+    # Where next to all rows are equally long, as in paths, the arcs of a vertex are prefetched without its row's start.
+    is_uniform = max_degree * len(words) - len(targets) <= MISSING_ARCS
+    length = np.uint64(max_degree) if is_uniform else np.uint64(0)
     scanned = np.uint64(0)
     while True:
         level_word += 1 << PARENT_BITS
@@ -325,6 +330,7 @@ def push_few(level, begin, end, last_level, max_degree, indptr, targets, queue, 
                     words[v] = word
                     if before == UNREACHED:
                         prefetch(indptr, v)
+                        prefetch(targets, length * v)
                         queue[size] = v
                         size += ONE
             k += ONE
