@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections import defaultdict
+from collections.abc import Callable
 
 import numpy as np
 
@@ -19,6 +20,8 @@ MAX_BYTES = 1 << 26
 # Bytes at whose multiples arrays begin that share memory.
 ALIGNED = 64
 BYTE = np.dtype(np.uint8)
+# Blocks of a kind that has met none of the last so many requests are freed where they are in the way.
+STALE = 64
 # One entry is restored in the time in which so many are filled.
 FILLED_PER_RESTORED = 64
 
@@ -31,13 +34,16 @@ class RecycledMemory:
         self._unused: defaultdict[tuple, list[np.ndarray]] = defaultdict(list)
         # Changed by += and -= of numbers alone: the GIL is not given up between the load and the store.
         self._unused_bytes = 0
+        # Of each kind the last request that it has met, by number.
+        self._last: dict[tuple, int] = {}
+        self._num_requests = 0
 
     def empty(self, count: int, dtype: np.dtype) -> np.ndarray:
         """Return an uninitialized array; its memory is kept when the last view of it is gone."""
         num_bytes = count * dtype.itemsize
         if not MIN_BYTES <= num_bytes <= MAX_BYTES:
             return np.empty(count, dtype)
-        return np.asarray(_InUse(self._take(num_bytes), dtype, self))
+        return np.asarray(_InUse(self._any(num_bytes), dtype, self))
 
     def empty_arrays(self, *shapes: tuple[int, np.dtype]) -> list[np.ndarray]:
         """Return uninitialized arrays of some lengths and dtypes, in the memory of one."""
@@ -53,35 +59,47 @@ class RecycledMemory:
         num_bytes = count * dtype.itemsize
         if not MIN_BYTES <= num_bytes <= MAX_BYTES:
             return np.empty(count, dtype), False
-        try:
-            block = self._unused[num_bytes, dtype, value].pop()
-            self._unused_bytes -= num_bytes
-            is_filled = True
-        except IndexError:
-            block = self._take(num_bytes)
-            is_filled = False
+        block = self._take((num_bytes, dtype, value))
+        is_filled = block is not None
+        if block is None:
+            block = self._any(num_bytes)
         return np.asarray(_FilledInUse(block, dtype, self, value)), is_filled
 
     def keep(self, block: np.ndarray, *content: object) -> None:
         """Keep a block that is not used any more, unless there are many; `content` is the dtype and the one value."""
         num_bytes = block.nbytes
+        if self._unused_bytes + num_bytes > MAX_BYTES:
+            self._free(lambda kind: self._last.get(kind, 0) + STALE < self._num_requests)
         if self._unused_bytes + num_bytes <= MAX_BYTES:
             self._unused_bytes += num_bytes
             self._unused[num_bytes, *content].append(block)
 
     def clear(self) -> None:
         """Free all unused blocks."""
-        unused, self._unused = self._unused, defaultdict(list)
-        self._unused_bytes -= sum(num_bytes * len(blocks) for (num_bytes, *_), blocks in unused.items())
+        self._free(lambda kind: True)
 
-    def _take(self, num_bytes: int) -> np.ndarray:
+    def _free(self, is_to_free: Callable[[tuple], bool]) -> None:
+        """Free the unused blocks of some kinds."""
+        for kind in list(filter(is_to_free, list(self._unused))):
+            blocks = self._unused.pop(kind, [])
+            self._last.pop(kind, None)
+            self._unused_bytes -= kind[0] * len(blocks)
+
+    def _any(self, num_bytes: int) -> np.ndarray:
         """Return an unused block, or a new one."""
+        block = self._take((num_bytes,))
+        return np.empty(num_bytes, np.uint8) if block is None else block
+
+    def _take(self, kind: tuple) -> np.ndarray | None:
+        """Return an unused block of a kind."""
+        self._num_requests += 1
         # pop() of a list is one call in C: no block is given to two threads.
         try:
-            block = self._unused[num_bytes,].pop()
-            self._unused_bytes -= num_bytes
+            block = self._unused[kind].pop()
         except IndexError:
-            block = np.empty(num_bytes, np.uint8)
+            return None
+        self._unused_bytes -= kind[0]
+        self._last[kind] = self._num_requests
         return block
 
 

@@ -31,6 +31,19 @@ def test_memory_is_used_again_when_the_last_view_is_gone():
     assert address(memory.empty(2 * COUNT, WORD)) != where
 
 
+def test_memory_that_was_not_used_again_for_long_makes_room_for_other_sizes(monkeypatch):
+    monkeypatch.setattr(recycled, "MAX_BYTES", 2 * MIN_BYTES)
+    memory = RecycledMemory()
+    arrays = [memory.empty(COUNT, WORD) for _ in range(2)]
+    del arrays
+    kept = []
+    for _ in range(recycled.STALE + 3):
+        memory.empty(COUNT + 1, WORD)
+        kept.append(memory._unused_bytes)
+    assert set(kept[: recycled.STALE - 3]) == {2 * MIN_BYTES}
+    assert kept[-1] == (COUNT + 1) * WORD.itemsize
+
+
 @pytest.mark.parametrize("count", [3, COUNT])
 def test_array_owns_its_memory_and_a_view_does_not(count):
     array = RecycledMemory().empty(count, WORD)
@@ -61,7 +74,7 @@ def test_no_more_is_kept_than_the_limit_and_nothing_once_it_is_cleared(monkeypat
 
 def test_arrays_in_the_memory_of_one_are_aligned_apart_and_kept_together():
     memory = RecycledMemory()
-    shapes = (COUNT + 3, np.dtype(np.uint16)), (5, WORD), (0, WORD), (COUNT, np.dtype(np.uint8))
+    shapes = (4 * COUNT + 3, np.dtype(np.uint16)), (5, WORD), (0, WORD), (COUNT, np.dtype(np.uint8))
     arrays = memory.empty_arrays(*shapes)
     assert [(len(array), array.dtype) for array in arrays] == list(shapes)
     for k, array in enumerate(arrays):
