@@ -116,8 +116,11 @@ def _layout(shapes: tuple[tuple[int, np.dtype], ...]) -> tuple[int, list[tuple[i
 
 
 def owns_memory(array: np.ndarray) -> bool:
-    """Return whether an array is no view of another: its memory is its own, or that of a whole block."""
-    return array.flags.owndata or isinstance(_owner_of(array), _InUse)
+    """Return whether an array is no view of another: its memory is its own, or that of a whole block.
+
+    A block that is restored later is not: what else is written there would remain.
+    """
+    return array.flags.owndata or type(_owner_of(array)) is _InUse
 
 
 def restore_later(array: np.ndarray, written: np.ndarray) -> None:

@@ -106,7 +106,7 @@ def test_entries_that_were_written_are_restored_and_the_array_need_not_be_filled
     assert is_filled
     assert address(again) == where
     assert (again == -5).all()
-    assert owns_memory(again)
+    assert not owns_memory(again)
 
 
 def test_array_is_filled_again_after_unknown_or_many_writes_or_for_another_value():

@@ -1,13 +1,15 @@
 """Find shortest paths on one CPU rank: narrow searches by one core in a compiled loop, wide ones by all cores.
 
     while vertices wait:
-        few wait: one core settles the nearest, one after the other (Dijkstra; hybrid_kernels.py, radix_queue.py)
+        few wait: one core settles narrow buckets (hybrid_near_kernels.py)
+            where it relaxes vertices again and again: the nearest, one after the other (Dijkstra; hybrid_kernels.py,
+            radix_queue.py)
         many wait: all cores settle buckets, until few arcs are relaxed in one and few vertices wait (delta_stepping.py)
 
-A bucket takes some 100 us and a scan of all distances, whatever is in it; the queue takes some 100 ns a vertex,
-whatever the weights. Either loop begins where the other one ends: nearer vertices than a bound are settled, and all
-their arcs relaxed; all others that are reached wait. Where there are no weight-sorted rows, or a few weights are so
-heavy that these sort no others, one core searches to the end.
+A bucket of all cores takes some 100 us and a scan of all distances, whatever is in it; one core takes some 30 ns a
+vertex, and 100 ns in order of distance, whatever the weights. Any loop begins where another one ends: nearer vertices
+than a bound are settled, and all their arcs relaxed; all others that are reached wait. Where there are no weight-sorted
+rows, or a few weights are so heavy that these sort no others, one core searches to the end.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from mgraph.algorithms.common.gpu_or_host import max_wide_arcs
 from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.derived import WEIGHT_SORTED_ROWS
 from mgraph.algorithms.predecessors.as_far_kernels import explain_as_far
+from mgraph.algorithms.sssp import hybrid_near_kernels as narrow
 from mgraph.algorithms.sssp.delta_stepping import BucketSearch
 from mgraph.algorithms.sssp.hybrid_kernels import (
     AS_FAR,
@@ -33,7 +36,7 @@ from mgraph.algorithms.sssp.hybrid_kernels import (
     begin_search,
     settle_nearest,
 )
-from mgraph.algorithms.sssp.near_far import default_delta, drop_unsettled, step_bytes, typical_weight
+from mgraph.algorithms.sssp.near_far import bucket_width, default_delta, drop_unsettled, step_bytes, typical_weight
 from mgraph.algorithms.sssp.radix_queue import RadixQueue, begin_queue, queue_bytes, queue_capacity, queue_shapes
 from mgraph.algorithms.variant import GraphSizes, Variant
 from mgraph.backends.cpu import CpuBackend
@@ -42,11 +45,16 @@ from mgraph.comm.base import Communicator
 from mgraph.errors import CommAborted
 from mgraph.partition import own_states
 from mgraph.shard.narrow_indptr import NARROW_BYTES, narrow_indptr
-from mgraph.shard.shard import Shard
+from mgraph.shard.shard import Shard, cached_on_shard
 from mgraph.shard.user_ids import SMALL_SHARE
 from mgraph.shard.weight_sorted_rows import class_scale
 from mgraph.types import Array, none_of, unreached_of
 
+# The width of one core's first bucket, in typical weights per mean degree; the loop changes it (roads and meshes of
+# 2^18 vertices take as long with half and with twice this width).
+WIDTH = 6.0
+# Arcs that it may scan again, beside a share of all, before it settles one vertex after the other.
+MAX_WASTED = 1 << 16
 # A search is wide if more vertices wait, and narrow again if a bucket has fewer arcs than this share of the vertices.
 MAX_WAITING = 1 << 13
 NARROW_SHARE = 8
@@ -54,7 +62,9 @@ NARROW_SHARE = 8
 WIDE = 8
 # The compiled loop returns after this many arcs, a second at most, so that an abort is noticed.
 STEP_ARCS = 1 << 22
+UNLIMITED = int(np.iinfo(np.int64).max)
 NO_TARGETS = np.empty(0, np.int64)
+BYTE = np.dtype(np.uint8)
 
 
 def sssp_hybrid(
@@ -74,9 +84,9 @@ def sssp_hybrid(
     only_narrow = max_wide_arcs(shard, "sssp") < shard.info.num_arcs
     search = _SerialSearch(shard, comm, sources, dtype, cutoff, until)
     if only_narrow:
-        search.max_waiting = min(WIDE * MAX_WAITING, len(search.queue.keys))
+        search.max_waiting = WIDE * MAX_WAITING
     elif not _may_be_wide(shard, comm):
-        search.max_waiting = len(search.queue.keys)
+        search.max_waiting = UNLIMITED
     waiting: Array | None = search.starts
     buckets: BucketSearch | None = None
     while waiting is not None and search.settle(waiting, trace):
@@ -85,9 +95,15 @@ def sssp_hybrid(
         if buckets is None:
             delta = default_delta(shard, dtype, mean_weight=typical_weight(shard, comm))
             buckets = BucketSearch(shard, trace, search.dist, cutoff, delta)
-        buckets.begin(search.bound, search.settled_arcs)
+        buckets.begin(search.bound, min(search.settled_arcs, shard.info.num_arcs))
         waiting = _settle_buckets(buckets, search.targets)
     return search.result() if buckets is None else Traversal(search.dist, None)
+
+
+@cached_on_shard
+def _width(shard: Shard, comm: Communicator, dtype: np.dtype) -> float | int:
+    """Return the width of one core's first bucket."""
+    return bucket_width(shard.info, dtype, WIDTH / max(shard.info.mean_degree, 1.0) * typical_weight(shard, comm))
 
 
 def _may_be_wide(shard: Shard, comm: Communicator) -> bool:
@@ -136,50 +152,108 @@ class _SerialSearch:
         self.targets = own_states(shard.partition, comm.rank, until).astype(np.int64) if until else NO_TARGETS
         backend = shard.backend
         assert isinstance(backend, CpuBackend), "the variant applies to no other"
+        self.backend = backend
         self.dist, has_distances = backend.restored(n, dtype, self.top)
         self.parents, has_parents = backend.restored(n, vertex, none_of(vertex))
         self.starts = starts = own_states(shard.partition, comm.rank, sources)
         self.num_reached = len(starts)
         # Listed is what is reached first, if it is few.
-        keys, vertices, far_keys, far_vertices, nexts, self.listed = backend.empty_arrays(
-            *queue_shapes(queue_capacity(n), dtype, vertex), (len(starts) + n // SMALL_SHARE, vertex)
+        self.near, self.far, self.listed = backend.empty_arrays(
+            (1 << n.bit_length(), vertex), (n + 1, vertex), (len(starts) + n // SMALL_SHARE, vertex)
         )
-        self.queue = RadixQueue(keys, vertices, far_keys, far_vertices, nexts, np.empty(NUM_SEARCH_WORDS, np.int64))
+        self.where, is_nowhere = backend.restored(n, BYTE, narrow.NOWHERE)
+        if not is_nowhere:
+            self.where[:] = narrow.NOWHERE
+        self.bounds = np.array([0, 0, _width(shard, comm, dtype)], dtype)
         self.reached_arcs = begin_search(
             starts, has_distances, has_parents, shard.rows.indptr, self.dist, self.parents, self.listed
         )
-        self.settled_arcs = 0
+        self.settled_arcs = self.num_as_far = 0
+        # How many vertices wait, and the distance of the nearest, where one core has returned.
+        self.size = 0
+        self.bound: float | int = 0
 
     def settle(self, waiting: Array, trace: Trace) -> bool:
         """Settle the nearest vertices by one core; return whether so many wait that all cores are faster."""
-        shard = self.shard
-        rows = shard.rows
-        state = self.queue.state
-        indptr = narrow_indptr(shard)
-        begin_queue(*self.queue[2:], waiting, self.dist)
-        listed = self.listed[self.num_reached :]
-        state[MAX_SIZE] = self.max_waiting
-        state[MIN_DEGREE] = 1 if shard.info.directed else 2
+        scanned = self.settled_arcs
+        reason = self._settle_buckets(waiting)
+        is_wide = reason == narrow.WIDE
+        self.size = 0
+        left = self._take_waiting() if reason != narrow.ENDED or len(self.targets) else NO_TARGETS
+        if reason == narrow.WASTEFUL:
+            self._settle_nearest(left)
+            is_wide = self.size > self.max_waiting
+        elif len(left):
+            self.size = len(left)
+            self.bound = self.dist[left].min().item()
+        trace.superstep("serial", len(waiting), self.settled_arcs - scanned)
+        return is_wide
+
+    def _settle_buckets(self, waiting: Array) -> int:
+        """Settle narrow buckets; return why not all."""
+        rows = self.shard.rows
+        state = np.zeros(narrow.NUM_WORDS, np.int64)
+        indptr = narrow_indptr(self.shard)
+        queue = self.near, self.far, self.where, state, self.bounds
+        narrow.begin_near(waiting, *queue, self.dist)
+        state[narrow.MAX_WAITING] = self.max_waiting
+        state[narrow.MIN_DEGREE] = self._min_degree
+        state[narrow.MAX_WASTED] = MAX_WASTED
+        state[narrow.REASON] = narrow.PAUSED
+        while state[narrow.REASON] == narrow.PAUSED:
+            self._require_running()
+            state[narrow.MAX_SCANNED] = state[narrow.SCANNED] + STEP_ARCS
+            narrow.settle_near(
+                *queue, indptr, rows.targets, rows.weights, self.cutoff, self.targets, self.dist, self.parents,
+                self.listed[self.num_reached :],
+            )  # fmt: skip
+        self._count(*state[narrow.FOUND : narrow.AS_FAR + 1].tolist())
+        return int(state[narrow.REASON])
+
+    def _take_waiting(self) -> Array:
+        """Return the vertices that wait; then none is known to."""
+        waiting = np.flatnonzero(self.where)
+        self.where[waiting] = narrow.NOWHERE
+        return waiting.astype(self.parents.dtype)
+
+    def _settle_nearest(self, waiting: Array) -> None:
+        """Settle the nearest vertices one after the other."""
+        rows = self.shard.rows
+        vertex = self.parents.dtype
+        shapes = queue_shapes(queue_capacity(len(self.dist)), self.dist.dtype, vertex)
+        keys, vertices, far_keys, far_vertices, nexts = self.backend.empty_arrays(*shapes)
+        state = np.empty(NUM_SEARCH_WORDS, np.int64)
+        queue = RadixQueue(keys, vertices, far_keys, far_vertices, nexts, state)
+        indptr = narrow_indptr(self.shard)
+        begin_queue(*queue[2:], waiting, self.dist)
+        state[MAX_SIZE] = min(self.max_waiting, len(queue.keys))
+        state[MIN_DEGREE] = self._min_degree
         state[MAX_SCANNED] = -1
         while state[SCANNED] > state[MAX_SCANNED]:
-            if shard.backend.stopped is not None:
-                raise CommAborted(shard.backend.stopped)
+            self._require_running()
             state[MAX_SCANNED] = state[SCANNED] + STEP_ARCS
             settle_nearest(
-                *self.queue, indptr, rows.targets, rows.weights, self.cutoff, self.targets, self.dist,
-                self.parents, listed,
+                *queue, indptr, rows.targets, rows.weights, self.cutoff, self.targets, self.dist, self.parents,
+                self.listed[self.num_reached :],
             )  # fmt: skip
-        self.size, found, found_arcs, scanned, self.num_as_far = state[SIZE : AS_FAR + 1].tolist()
+        self.size, *counts = state[SIZE : AS_FAR + 1].tolist()
+        self.bound = queue.keys[0].item()
+        self._count(*counts)
+
+    @property
+    def _min_degree(self) -> int:
+        """The arcs of a vertex that leads to another than the one from which it was reached."""
+        return 1 if self.shard.info.directed else 2
+
+    def _require_running(self) -> None:
+        if self.backend.stopped is not None:
+            raise CommAborted(self.backend.stopped)
+
+    def _count(self, found: int, found_arcs: int, scanned: int, num_as_far: int) -> None:
         self.num_reached += found
         self.reached_arcs += found_arcs
         self.settled_arcs += scanned
-        trace.superstep("serial", len(waiting), scanned)
-        return self.size > self.max_waiting
-
-    @property
-    def bound(self) -> float | int:
-        """The distance of the nearest vertex that waits."""
-        return self.queue.keys[0].item()
+        self.num_as_far += num_as_far
 
     def result(self) -> Traversal:
         """Return what one core found."""
@@ -191,7 +265,7 @@ class _SerialSearch:
         if self.num_as_far:
             rows = self.shard.rows
             hops = np.zeros(len(self.dist), np.int32)
-            explain_as_far(self.queue.vertices, hops, rows.indptr, rows.targets, rows.weights, self.dist, self.parents)
+            explain_as_far(self.far, hops, rows.indptr, rows.targets, rows.weights, self.dist, self.parents)
         if not is_whole:
             return Traversal(self.dist, self.parents)
         reached = None
@@ -199,15 +273,16 @@ class _SerialSearch:
             reached = self.listed[: self.num_reached].copy()
             restore_later(self.dist, reached)
             restore_later(self.parents, reached)
+        restore_later(self.where, NO_TARGETS)
         return Traversal(self.dist, self.parents, self.num_reached, self.reached_arcs, reached=reached)
 
 
 def _bytes(sizes: GraphSizes) -> int:
-    """Return the bytes of a search by buckets, and of predecessors, hops, a list, a queue and narrow starts of rows."""
+    """Return the bytes of a search by buckets, and of predecessors, hops, lists, a queue and narrow starts of rows."""
     state = searched_bytes(sizes, has_peer_buffers=False)
     return (
         step_bytes(sizes)
-        + (sizes.vertex + 4 + NARROW_BYTES) * sizes.owned
+        + (4 * sizes.vertex + 1 + 4 + NARROW_BYTES) * sizes.owned
         + sizes.vertex * sizes.owned // SMALL_SHARE
         + queue_bytes(queue_capacity(sizes.owned), state, sizes.vertex)
     )

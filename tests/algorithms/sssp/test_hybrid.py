@@ -17,6 +17,7 @@ from zoo import CASES, ZOO, chain_of_cliques, make_case, random_case, zoo_source
 from mgraph.algorithms.common.traversal import Trace
 from mgraph.algorithms.predecessors.rows import find_predecessors
 from mgraph.algorithms.sssp import hybrid
+from mgraph.algorithms.sssp import hybrid_near_kernels as narrow
 from mgraph.algorithms.sssp.near_far import typical_weight
 from mgraph.api.traversal import state_dtype
 from mgraph.backends.cpu import CpuBackend
@@ -51,6 +52,9 @@ def search(case, sources, order="degree", until=(), cutoff=None, **thresholds):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(hybrid, "MAX_WAITING", max_waiting)
         patch.setattr(hybrid, "NARROW_SHARE", share or hybrid.NARROW_SHARE)
+        patch.setattr(hybrid, "MAX_WASTED", thresholds.get("max_wasted", hybrid.MAX_WASTED))
+        if "width" in thresholds:
+            patch.setattr(hybrid, "_width", lambda shard, comm, dtype: thresholds["width"])
         patch.setattr(hybrid, "STEP_ARCS", thresholds.get("step_arcs", hybrid.STEP_ARCS))
         if delta is not None:
             patch.setattr(hybrid, "default_delta", lambda shard, dtype, mean_weight: delta)
@@ -72,9 +76,14 @@ def check(case, sources, order="degree", cutoff=None, **how):
     return steps
 
 
+# As if one core had wasted more than it may.
+WASTEFUL = {"max_wasted": -(1 << 40)}
 # Pauses after a few arcs, and a threshold so small that a search is wide, and narrow again (a share of 0 is of no arc).
 THRESHOLDS = (
     {"step_arcs": 7},
+    {"step_arcs": 7, "width": 1},
+    {"step_arcs": 7, **WASTEFUL},
+    {"max_waiting": 2, "share": 1, **WASTEFUL},
     {"max_waiting": 1, "share": 1},
     {"max_waiting": 8, "share": 1, "delta": 1, "step_arcs": 1},
 )
@@ -170,12 +179,15 @@ def test_full_queue_is_made_smaller(monkeypatch):
     edges += [(0, u, 10_000) for u in range(n, 2 * n)] + [
         (v, u, 9_000 - 100 * v) for v in range(1, n) for u in range(n, 2 * n)
     ]
-    check(make_case("lowered", 2 * n, edges, np.int32), [0])
+    check(make_case("lowered", 2 * n, edges, np.int32), [0], **WASTEFUL)
 
 
+@pytest.mark.parametrize(
+    ("module", "kernel", "how"), [(narrow, "settle_near", {}), (hybrid, "settle_nearest", {"width": 1, **WASTEFUL})]
+)
 @pytest.mark.parametrize("pauses", [0, 3])
-def test_call_that_was_abandoned_ends_within_the_serial_loop(monkeypatch, pauses):
-    settle = hybrid.settle_nearest
+def test_call_that_was_abandoned_ends_within_the_serial_loop(monkeypatch, pauses, module, kernel, how):
+    settle = getattr(module, kernel)
     left = list(range(pauses))
 
     def settle_until_stopped(*args):
@@ -183,9 +195,9 @@ def test_call_that_was_abandoned_ends_within_the_serial_loop(monkeypatch, pauses
         monkeypatch.setattr(BACKEND, "stopped", None if left else "the user pressed Ctrl-C", raising=False)
         return settle(*args)
 
-    monkeypatch.setattr(hybrid, "settle_nearest", settle_until_stopped)
+    monkeypatch.setattr(module, kernel, settle_until_stopped)
     if not pauses:
         monkeypatch.setattr(BACKEND, "stopped", "the user pressed Ctrl-C", raising=False)
     with pytest.raises(CommAborted, match="Ctrl-C"):
-        search(ZOO["path"], [0], step_arcs=1)
+        search(ZOO["path"], [0], step_arcs=1, **how)
     assert not left

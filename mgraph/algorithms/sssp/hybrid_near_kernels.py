@@ -1,0 +1,234 @@
+"""Near before far by one core: a queue of the vertices below a bound, and a list of all others that wait.
+
+    while vertices wait:
+        near, first in first out: relax the arcs of a vertex; what is lowered waits again, below the bound in near
+        where near is empty, all below the bound is settled: raise it by the width of a bucket, and scan far
+
+A vertex may be relaxed again, which takes less time than to keep all in order (hybrid_kernels.py) as long as few are:
+a bucket in which many are is made half as wide, and one that took less time than the scan of far is followed by one
+twice as wide. Where that does not help, or too many vertices wait, the loop returns.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mgraph.backends.kernel import inline, merged
+from mgraph.backends.numba_helpers import arcs_of, top_of
+from mgraph.backends.numba_prefetch import prefetch, prefetch_arcs
+
+# The state of a search between calls of `settle_near`: the ends of near, which is circular, and of far; vertices found,
+# their arcs, arcs scanned, and how often a vertex was lowered over an arc that leads no farther; vertices relaxed in
+# this bucket, and those relaxed again; entries of far that were scanned.
+HEAD, TAIL, NUM_FAR, FOUND, FOUND_ARCS, SCANNED, AS_FAR, RELAXED, REPEATED, FAR_SCANNED = range(10)
+# What it is given: how many may wait, the arcs of a vertex that waits, at least (fewer lead nowhere, or back), and how
+# many it may have scanned before it pauses. It is wasteful once it has scanned, entries of far included, more than
+# twice as many arcs as all that was found has, and MAX_WASTED. And why it returned.
+MAX_WAITING, MIN_DEGREE, MAX_SCANNED, MAX_WASTED, REASON = range(10, 15)
+NUM_WORDS = 15
+ENDED, PAUSED, WIDE, WASTEFUL = range(4)
+# Where a vertex waits.
+NOWHERE, IN_NEAR, IN_FAR = range(3)
+# Where a bucket begins and ends, and its width.
+START, BOUND, WIDTH = range(3)
+# A bucket is made narrower once it has relaxed SOME vertices, and one in FEW_REPEATED again.
+FEW_REPEATED = 6
+SOME = 64
+# To raise the bound takes as long as to relax so many vertices.
+RAISE_VERTICES = 16
+# How far ahead of the vertex that is relaxed.
+ONE = np.uint64(1)
+ENDS_AHEAD = np.uint64(3)
+ARCS_AHEAD = np.uint64(8)
+
+
+@inline
+def set_bound(bounds, dist):
+    """Set the bound a width above the start; where rounding absorbs the width it is doubled."""
+    top = top_of(dist)
+    start = bounds[START]
+    while dist.dtype.type(start + bounds[WIDTH]) <= start and bounds[WIDTH] < top - start:
+        bounds[WIDTH] += bounds[WIDTH]
+    bounds[BOUND] = dist.dtype.type(start + bounds[WIDTH]) if bounds[WIDTH] < top - start else top
+
+
+@inline
+def drop_from_far(far, where, state):
+    """Drop the vertices that no longer wait in far, so that each other one is there once."""
+    left = 0
+    for k in range(state[NUM_FAR]):
+        v = far[k]
+        if where[v] == IN_FAR:
+            far[left] = v
+            left += 1
+    state[FAR_SCANNED] += state[NUM_FAR]
+    state[NUM_FAR] = left
+
+
+@inline
+def narrow_bucket(near, far, where, state, bounds, dist):
+    """Make the bucket half as wide: vertices of near that are beyond wait in far."""
+    drop_from_far(far, where, state)
+    half = dist.dtype.type(bounds[WIDTH] / 2)
+    bounds[WIDTH] = half if half > 0 else bounds[WIDTH]
+    set_bound(bounds, dist)
+    mask = len(near) - 1
+    kept = state[HEAD]
+    for i in range(state[HEAD], state[TAIL]):
+        v = near[i & mask]
+        if dist[v] < bounds[BOUND]:
+            near[kept & mask] = v
+            kept += 1
+        else:
+            where[v] = IN_FAR
+            far[state[NUM_FAR]] = v
+            state[NUM_FAR] += 1
+    state[TAIL] = kept
+    state[RELAXED] = 0
+    state[REPEATED] = 0
+
+
+@inline
+def scan_far(near, far, where, state, bounds, dist):
+    """Raise the bound where near is empty, move what is below it from far to near; return whether any vertex waits."""
+    is_costly = state[NUM_FAR] + RAISE_VERTICES > state[RELAXED]
+    drop_from_far(far, where, state)
+    waiting = state[NUM_FAR]
+    if waiting == 0:
+        return False
+    if is_costly and bounds[WIDTH] < top_of(dist) / 2:
+        bounds[WIDTH] += bounds[WIDTH]
+    least = dist.dtype.type(top_of(dist))
+    for k in range(waiting):
+        least = min(least, dist[far[k]])
+    bounds[START] = least
+    set_bound(bounds, dist)
+    left = 0
+    for k in range(waiting):
+        v = far[k]
+        if dist[v] < bounds[BOUND]:
+            where[v] = IN_NEAR
+            near[state[TAIL] & (len(near) - 1)] = v
+            state[TAIL] += 1
+        else:
+            far[left] = v
+            left += 1
+    state[NUM_FAR] = left
+    state[RELAXED] = 0
+    state[REPEATED] = 0
+    return True
+
+
+@inline
+def begin_near(waiting, near, far, where, state, bounds, dist):
+    """Begin with some vertices that wait; `where` says that none does."""
+    for i in range(len(waiting)):
+        far[i] = waiting[i]
+        where[waiting[i]] = IN_FAR
+    state[: FAR_SCANNED + 1] = 0
+    state[NUM_FAR] = len(waiting)
+    # As if a bucket had been settled for which the width was right.
+    state[RELAXED] = len(dist) + RAISE_VERTICES
+    scan_far(near, far, where, state, bounds, dist)
+
+
+@inline
+def is_wasteful(state):
+    """Return whether arcs have been scanned again and again."""
+    return state[SCANNED] + state[FAR_SCANNED] > 2 * state[FOUND_ARCS] + state[MAX_WASTED]
+
+
+@merged
+def prefetch_ahead(near, head, mask, indptr, targets, weights, dist):
+    """Prefetch the first arcs of a vertex ahead in near, and distances at the ends of those of a nearer one."""
+    first = np.uint64(indptr[np.uint64(near[(head + ENDS_AHEAD) & mask])])
+    prefetch(dist, targets[first])
+    prefetch(dist, targets[first + ONE])
+    prefetch_arcs(targets, weights, indptr[np.uint64(near[(head + ARCS_AHEAD) & mask])])
+
+
+@merged
+def relax_near(near, far, where, state, bounds, indptr, targets, weights, cutoff, dist, parents, listed):
+    """Relax the arcs of near, first in first out, until it is empty, or something else is to be done."""
+    mask = np.uint64(len(near) - 1)
+    # In registers: with all of them in the state a search takes a fifth longer.
+    _, _, num_far, found, found_arcs, scanned, as_far, relaxed, repeated, far_scanned = state[: FAR_SCANNED + 1]
+    max_waiting, min_degree, max_scanned, may_waste = state[MAX_WAITING : MAX_WASTED + 1]
+    head = np.uint64(state[HEAD])
+    tail = np.uint64(state[TAIL])
+    bound = bounds[BOUND]
+    while (
+        head != tail
+        and scanned <= max_scanned
+        and np.int64(tail - head) + num_far <= max_waiting
+        and scanned + far_scanned <= 2 * found_arcs + may_waste
+        and repeated * FEW_REPEATED <= relaxed + SOME
+    ):
+        u = near[head & mask]
+        head += ONE
+        if tail - head > ARCS_AHEAD:
+            prefetch_ahead(near, head, mask, indptr, targets, weights, dist)
+        where[u] = NOWHERE
+        d = dist[u]
+        begin, end = arcs_of(indptr, u)
+        scanned += end - begin
+        relaxed += 1
+        for i in range(begin, end):
+            v = targets[i]
+            through = dist.dtype.type(d + dist.dtype.type(weights[i]))
+            before = dist[v]
+            if through > before or through > cutoff or through == top_of(dist):
+                continue
+            if through == before:
+                parents[v] = min(u, parents[v]) if d < through else parents[v]
+                continue
+            dist[v] = through
+            parents[v] = u if d < through else np.iinfo(parents.dtype).max
+            as_far += d == through
+            if before == top_of(dist):
+                first_arc, last_arc = arcs_of(indptr, v)
+                if found < len(listed):
+                    listed[found] = v
+                found += 1
+                found_arcs += last_arc - first_arc
+                if last_arc - first_arc < min_degree:
+                    continue
+            if through < bound and where[v] != IN_NEAR:
+                # What was below the bound before, and is no longer in near, has been relaxed.
+                repeated += before < bound
+                where[v] = IN_NEAR
+                near[tail & mask] = v
+                tail += ONE
+            elif through >= bound and where[v] == NOWHERE:
+                where[v] = IN_FAR
+                far[num_far] = v
+                num_far += 1
+    counts = np.int64(head), np.int64(tail), num_far, found, found_arcs, scanned, as_far, relaxed, repeated
+    for k in range(len(counts)):
+        state[k] = counts[k]
+
+
+@inline
+def settle_near(
+    near, far, where, state, bounds, indptr, targets, weights, cutoff, until, dist, parents, listed
+):  # fmt: skip
+    """Settle buckets until no vertex waits or `until` are settled; REASON says why it returned.
+
+    The predecessor is the first nearer vertex, by position, that explains a distance; none over an arc that leads no
+    farther. What is found is listed while there is room.
+    """
+    num_settled = 0
+    state[REASON] = ENDED
+    while state[REASON] == ENDED:
+        relax_near(near, far, where, state, bounds, indptr, targets, weights, cutoff, dist, parents, listed)
+        if is_wasteful(state):
+            state[REASON] = WASTEFUL
+        elif state[HEAD] != state[TAIL] and state[REPEATED] * FEW_REPEATED > state[RELAXED] + SOME:
+            narrow_bucket(near, far, where, state, bounds, dist)
+        elif state[HEAD] != state[TAIL]:
+            state[REASON] = PAUSED if state[SCANNED] > state[MAX_SCANNED] else WIDE
+        else:
+            while num_settled < len(until) and dist[until[num_settled]] < bounds[BOUND]:
+                num_settled += 1
+            if 0 < num_settled == len(until) or not scan_far(near, far, where, state, bounds, dist):
+                break
