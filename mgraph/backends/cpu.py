@@ -93,7 +93,7 @@ class CpuBackend(Backend):
         return self._memory.empty(count, dtype)
 
     def empty_arrays(self, *shapes: tuple[int, np.dtype]) -> list[np.ndarray]:
-        """Return uninitialized arrays, as `empty` does, that begin and end together."""
+        """Return uninitialized arrays, as `empty` does, in one block, which is kept when the last of them is gone."""
         return self._memory.empty_arrays(*shapes)
 
     def restored(self, count: int, dtype: np.dtype, value: float | int) -> tuple[np.ndarray, bool]:

@@ -8,8 +8,8 @@ entries were written since: these are restored, which takes less than to fill al
 from __future__ import annotations
 
 import functools
-from collections import defaultdict
 from collections.abc import Callable
+from contextlib import suppress
 
 import numpy as np
 
@@ -20,7 +20,7 @@ MAX_BYTES = 1 << 26
 # Bytes at whose multiples arrays begin that share memory.
 ALIGNED = 64
 BYTE = np.dtype(np.uint8)
-# Blocks of a kind that has met none of the last so many requests are freed where they are in the way.
+# When memory is short, blocks of a kind are freed if none of the last STALE requests was served by it.
 STALE = 64
 # One entry is restored in the time in which so many are filled.
 FILLED_PER_RESTORED = 64
@@ -31,10 +31,10 @@ class RecycledMemory:
 
     def __init__(self) -> None:
         # By size and, where all entries have one value, by dtype and value.
-        self._unused: defaultdict[tuple, list[np.ndarray]] = defaultdict(list)
+        self._unused: dict[tuple, list[np.ndarray]] = {}
         # Changed by += and -= of numbers alone: the GIL is not given up between the load and the store.
         self._unused_bytes = 0
-        # Of each kind the last request that it has met, by number.
+        # The number of the last request that a block of each kind served.
         self._last: dict[tuple, int] = {}
         self._num_requests = 0
 
@@ -72,7 +72,7 @@ class RecycledMemory:
             self._free(lambda kind: self._last.get(kind, 0) + STALE < self._num_requests)
         if self._unused_bytes + num_bytes <= MAX_BYTES:
             self._unused_bytes += num_bytes
-            self._unused[num_bytes, *content].append(block)
+            self._unused.setdefault((num_bytes, *content), []).append(block)
 
     def clear(self) -> None:
         """Free all unused blocks."""
@@ -81,9 +81,13 @@ class RecycledMemory:
     def _free(self, is_to_free: Callable[[tuple], bool]) -> None:
         """Free the unused blocks of some kinds."""
         for kind in list(filter(is_to_free, list(self._unused))):
-            blocks = self._unused.pop(kind, [])
+            blocks = self._unused.get(kind, [])
             self._last.pop(kind, None)
-            self._unused_bytes -= kind[0] * len(blocks)
+            # One by one: other threads may keep and take blocks of this kind meanwhile.
+            while blocks:
+                with suppress(IndexError):
+                    blocks.pop()
+                    self._unused_bytes -= kind[0]
 
     def _any(self, num_bytes: int) -> np.ndarray:
         """Return an unused block, or a new one."""
@@ -96,7 +100,7 @@ class RecycledMemory:
         # pop() of a list is one call in C: no block is given to two threads.
         try:
             block = self._unused[kind].pop()
-        except IndexError:
+        except (IndexError, KeyError):
             return None
         self._unused_bytes -= kind[0]
         self._last[kind] = self._num_requests
@@ -124,9 +128,9 @@ def owns_memory(array: np.ndarray) -> bool:
 
 
 def restore_later(array: np.ndarray, written: np.ndarray) -> None:
-    """Restore the value of entries of an array when it is not used any more: all others have it, and will.
+    """Note the entries of an array that were written: they get its value back when it is freed, and all others have it.
 
-    Without this call, any entry may have another value.
+    Without this call the memory is kept as uninitialized.
     """
     owner = _owner_of(array)
     if isinstance(owner, _FilledInUse) and len(written) * FILLED_PER_RESTORED <= len(array):

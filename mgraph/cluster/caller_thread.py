@@ -93,7 +93,7 @@ class CallerThread(LocalRanks):
         """Run a function that only reads: on a CPU at once, if no call runs.
 
         No error of a handler need be held: an interrupt leaves nothing half done, neither here nor in the threads of
-        the backend.
+        the backend. A call of another thread begins when the read is over, and an interrupt of it waits so long.
         """
         ident = threading.get_ident()
         if isinstance(self.backends[0], CpuBackend) and ident not in self._idents and os.getpid() == self._pid:

@@ -7,9 +7,9 @@
         many wait: all cores settle buckets, until few arcs are relaxed in one and few vertices wait (delta_stepping.py)
 
 A bucket of all cores takes some 100 us and a scan of all distances, whatever is in it; one core takes some 30 ns a
-vertex, and 100 ns in order of distance, whatever the weights. Any loop begins where another one ends: nearer vertices
-than a bound are settled, and all their arcs relaxed; all others that are reached wait. Where there are no weight-sorted
-rows, or a few weights are so heavy that these sort no others, one core searches to the end.
+vertex of a road map, and several times as long in order of distance. Any loop begins where another one ends: nearer
+vertices than a bound are settled, and all their arcs relaxed; all others that are reached wait. Where there are no
+weight-sorted rows, or a few weights are so heavy that these sort no others, one core searches to the end.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from mgraph.types import Array, none_of, unreached_of
 
 # The width of one core's first bucket, in typical weights per mean degree; the loop changes it (roads and meshes of
 # 2^18 vertices take as long with half and with twice this width).
-WIDTH = 6.0
+FIRST_WIDTH = 6.0
 # Arcs that it may scan again, beside a share of all, before it settles one vertex after the other.
 MAX_WASTED = 1 << 16
 # A search is wide if more vertices wait, and narrow again if a bucket has fewer arcs than this share of the vertices.
@@ -95,15 +95,21 @@ def sssp_hybrid(
         if buckets is None:
             delta = default_delta(shard, dtype, mean_weight=typical_weight(shard, comm))
             buckets = BucketSearch(shard, trace, search.dist, cutoff, delta)
+        # An estimate: arcs that are relaxed again count again.
         buckets.begin(search.bound, min(search.settled_arcs, shard.info.num_arcs))
         waiting = _settle_buckets(buckets, search.targets)
-    return search.result() if buckets is None else Traversal(search.dist, None)
+    if buckets is None:
+        return search.result()
+    if waiting is not None and search.size:
+        # One core has settled the targets, and not all that is farther.
+        drop_unsettled(search.dist, search.bound)
+    return Traversal(search.dist, None)
 
 
 @cached_on_shard
 def _width(shard: Shard, comm: Communicator, dtype: np.dtype) -> float | int:
     """Return the width of one core's first bucket."""
-    return bucket_width(shard.info, dtype, WIDTH / max(shard.info.mean_degree, 1.0) * typical_weight(shard, comm))
+    return bucket_width(shard.info, dtype, FIRST_WIDTH / max(shard.info.mean_degree, 1.0) * typical_weight(shard, comm))
 
 
 def _may_be_wide(shard: Shard, comm: Communicator) -> bool:
@@ -157,7 +163,7 @@ class _SerialSearch:
         self.parents, has_parents = backend.restored(n, vertex, none_of(vertex))
         self.starts = starts = own_states(shard.partition, comm.rank, sources)
         self.num_reached = len(starts)
-        # Listed is what is reached first, if it is few.
+        # Listed are the first vertices reached: all of them where they are few.
         self.near, self.far, self.listed = backend.empty_arrays(
             (1 << n.bit_length(), vertex), (n + 1, vertex), (len(starts) + n // SMALL_SHARE, vertex)
         )
@@ -176,8 +182,8 @@ class _SerialSearch:
     def settle(self, waiting: Array, trace: Trace) -> bool:
         """Settle the nearest vertices by one core; return whether so many wait that all cores are faster."""
         scanned = self.settled_arcs
-        reason = self._settle_buckets(waiting)
-        is_wide = reason == narrow.WIDE
+        reason = self._settle_near(waiting)
+        is_wide = reason == narrow.TOO_WIDE
         self.size = 0
         left = self._take_waiting() if reason != narrow.ENDED or len(self.targets) else NO_TARGETS
         if reason == narrow.WASTEFUL:
@@ -189,20 +195,21 @@ class _SerialSearch:
         trace.superstep("serial", len(waiting), self.settled_arcs - scanned)
         return is_wide
 
-    def _settle_buckets(self, waiting: Array) -> int:
+    def _settle_near(self, waiting: Array) -> int:
         """Settle narrow buckets; return why not all."""
         rows = self.shard.rows
         state = np.zeros(narrow.NUM_WORDS, np.int64)
         indptr = narrow_indptr(self.shard)
         queue = self.near, self.far, self.where, state, self.bounds
         narrow.begin_near(waiting, *queue, self.dist)
-        state[narrow.MAX_WAITING] = self.max_waiting
-        state[narrow.MIN_DEGREE] = self._min_degree
-        state[narrow.MAX_WASTED] = MAX_WASTED
+        state[narrow.MAY_WAIT] = self.max_waiting
+        state[narrow.LEAST_DEGREE] = self._min_degree
+        # Found before, so that their rows do not count.
+        state[narrow.MAY_WASTE] = MAX_WASTED + 2 * int((rows.indptr[waiting + 1] - rows.indptr[waiting]).sum())
         state[narrow.REASON] = narrow.PAUSED
         while state[narrow.REASON] == narrow.PAUSED:
             self._require_running()
-            state[narrow.MAX_SCANNED] = state[narrow.SCANNED] + STEP_ARCS
+            state[narrow.MAY_SCAN] = state[narrow.SCANNED] + state[narrow.FAR_SCANNED] + STEP_ARCS
             narrow.settle_near(
                 *queue, indptr, rows.targets, rows.weights, self.cutoff, self.targets, self.dist, self.parents,
                 self.listed[self.num_reached :],
@@ -211,7 +218,7 @@ class _SerialSearch:
         return int(state[narrow.REASON])
 
     def _take_waiting(self) -> Array:
-        """Return the vertices that wait; then none is known to."""
+        """Return the vertices that wait, and reset `where`."""
         waiting = np.flatnonzero(self.where)
         self.where[waiting] = narrow.NOWHERE
         return waiting.astype(self.parents.dtype)
@@ -242,7 +249,7 @@ class _SerialSearch:
 
     @property
     def _min_degree(self) -> int:
-        """The arcs of a vertex that leads to another than the one from which it was reached."""
+        """The least degree of a vertex over which a search goes on: an arc of an undirected one leads back."""
         return 1 if self.shard.info.directed else 2
 
     def _require_running(self) -> None:

@@ -4,9 +4,9 @@
         near, first in first out: relax the arcs of a vertex; what is lowered waits again, below the bound in near
         where near is empty, all below the bound is settled: raise it by the width of a bucket, and scan far
 
-A vertex may be relaxed again, which takes less time than to keep all in order (hybrid_kernels.py) as long as few are:
-a bucket in which many are is made half as wide, and one that took less time than the scan of far is followed by one
-twice as wide. Where that does not help, or too many vertices wait, the loop returns.
+A vertex may be relaxed more than once. While that is rare it takes less time than an exact order (hybrid_kernels.py).
+So a bucket is halved once many of its vertices are relaxed again, and the next one is twice as wide where the scan of
+far took longer than the bucket. Where that does not help, or too many vertices wait, the loop returns.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from mgraph.backends.numba_prefetch import prefetch, prefetch_arcs
 # their arcs, arcs scanned, and how often a vertex was lowered over an arc that leads no farther; vertices relaxed in
 # this bucket, and those relaxed again; entries of far that were scanned.
 HEAD, TAIL, NUM_FAR, FOUND, FOUND_ARCS, SCANNED, AS_FAR, RELAXED, REPEATED, FAR_SCANNED = range(10)
-# What it is given: how many may wait, the arcs of a vertex that waits, at least (fewer lead nowhere, or back), and how
-# many it may have scanned before it pauses. It is wasteful once it has scanned, entries of far included, more than
-# twice as many arcs as all that was found has, and MAX_WASTED. And why it returned.
-MAX_WAITING, MIN_DEGREE, MAX_SCANNED, MAX_WASTED, REASON = range(10, 15)
+# Its parameters: the most vertices that may wait; the least degree of a vertex that waits (of a lower degree it leads
+# nowhere, or only back); the arcs, with entries of far, after which the loop pauses; by how many of these it may exceed
+# twice the arcs of all found vertices before it is wasteful. Its result: why it returned.
+MAY_WAIT, LEAST_DEGREE, MAY_SCAN, MAY_WASTE, REASON = range(10, 15)
 NUM_WORDS = 15
-ENDED, PAUSED, WIDE, WASTEFUL = range(4)
+ENDED, PAUSED, TOO_WIDE, WASTEFUL = range(4)
 # Where a vertex waits.
 NOWHERE, IN_NEAR, IN_FAR = range(3)
 # Where a bucket begins and ends, and its width.
 START, BOUND, WIDTH = range(3)
-# A bucket is made narrower once it has relaxed SOME vertices, and one in FEW_REPEATED again.
+# A bucket is halved once more than (relaxed + SOME) / FEW_REPEATED of its vertices were relaxed again.
 FEW_REPEATED = 6
 SOME = 64
 # To raise the bound takes as long as to relax so many vertices.
 RAISE_VERTICES = 16
-# How far ahead of the vertex that is relaxed.
+# Prefetched so many entries ahead in near: distances at the ends of the first arcs, and arcs.
 ONE = np.uint64(1)
 ENDS_AHEAD = np.uint64(3)
 ARCS_AHEAD = np.uint64(8)
@@ -54,7 +54,7 @@ def set_bound(bounds, dist):
 
 @inline
 def drop_from_far(far, where, state):
-    """Drop the vertices that no longer wait in far, so that each other one is there once."""
+    """Drop entries of vertices that no longer wait in far; then each that does has one entry."""
     left = 0
     for k in range(state[NUM_FAR]):
         v = far[k]
@@ -121,46 +121,48 @@ def scan_far(near, far, where, state, bounds, dist):
 
 @inline
 def begin_near(waiting, near, far, where, state, bounds, dist):
-    """Begin with some vertices that wait; `where` says that none does."""
+    """Begin with vertices that wait; all of `where` is NOWHERE."""
     for i in range(len(waiting)):
         far[i] = waiting[i]
         where[waiting[i]] = IN_FAR
     state[: FAR_SCANNED + 1] = 0
     state[NUM_FAR] = len(waiting)
-    # As if a bucket had been settled for which the width was right.
+    # The first scan of far must not widen the bucket.
     state[RELAXED] = len(dist) + RAISE_VERTICES
     scan_far(near, far, where, state, bounds, dist)
 
 
 @inline
 def is_wasteful(state):
-    """Return whether arcs have been scanned again and again."""
-    return state[SCANNED] + state[FAR_SCANNED] > 2 * state[FOUND_ARCS] + state[MAX_WASTED]
+    """Return whether too many arcs and entries of far were scanned for what was found."""
+    return state[SCANNED] + state[FAR_SCANNED] > 2 * state[FOUND_ARCS] + state[MAY_WASTE]
 
 
 @merged
 def prefetch_ahead(near, head, mask, indptr, targets, weights, dist):
     """Prefetch the first arcs of a vertex ahead in near, and distances at the ends of those of a nearer one."""
     first = np.uint64(indptr[np.uint64(near[(head + ENDS_AHEAD) & mask])])
-    prefetch(dist, targets[first])
-    prefetch(dist, targets[first + ONE])
+    # The last row may have one arc, or none.
+    if first + ONE < np.uint64(len(targets)):
+        prefetch(dist, targets[first])
+        prefetch(dist, targets[first + ONE])
     prefetch_arcs(targets, weights, indptr[np.uint64(near[(head + ARCS_AHEAD) & mask])])
 
 
 @merged
 def relax_near(near, far, where, state, bounds, indptr, targets, weights, cutoff, dist, parents, listed):
-    """Relax the arcs of near, first in first out, until it is empty, or something else is to be done."""
+    """Relax the arcs of near until it is empty, the loop pauses, or too many wait or are relaxed again."""
     mask = np.uint64(len(near) - 1)
     # In registers: with all of them in the state a search takes a fifth longer.
     _, _, num_far, found, found_arcs, scanned, as_far, relaxed, repeated, far_scanned = state[: FAR_SCANNED + 1]
-    max_waiting, min_degree, max_scanned, may_waste = state[MAX_WAITING : MAX_WASTED + 1]
+    may_wait, least_degree, may_scan, may_waste = state[MAY_WAIT : MAY_WASTE + 1]
     head = np.uint64(state[HEAD])
     tail = np.uint64(state[TAIL])
     bound = bounds[BOUND]
     while (
         head != tail
-        and scanned <= max_scanned
-        and np.int64(tail - head) + num_far <= max_waiting
+        and scanned + far_scanned <= may_scan
+        and np.int64(tail - head) + num_far <= may_wait
         and scanned + far_scanned <= 2 * found_arcs + may_waste
         and repeated * FEW_REPEATED <= relaxed + SOME
     ):
@@ -191,7 +193,7 @@ def relax_near(near, far, where, state, bounds, indptr, targets, weights, cutoff
                     listed[found] = v
                 found += 1
                 found_arcs += last_arc - first_arc
-                if last_arc - first_arc < min_degree:
+                if last_arc - first_arc < least_degree:
                     continue
             if through < bound and where[v] != IN_NEAR:
                 # What was below the bound before, and is no longer in near, has been relaxed.
@@ -226,7 +228,8 @@ def settle_near(
         elif state[HEAD] != state[TAIL] and state[REPEATED] * FEW_REPEATED > state[RELAXED] + SOME:
             narrow_bucket(near, far, where, state, bounds, dist)
         elif state[HEAD] != state[TAIL]:
-            state[REASON] = PAUSED if state[SCANNED] > state[MAX_SCANNED] else WIDE
+            has_paused = state[SCANNED] + state[FAR_SCANNED] > state[MAY_SCAN]
+            state[REASON] = PAUSED if has_paused else TOO_WIDE
         else:
             while num_settled < len(until) and dist[until[num_settled]] < bounds[BOUND]:
                 num_settled += 1

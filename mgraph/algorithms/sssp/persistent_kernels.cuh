@@ -40,11 +40,11 @@ constexpr i64 LANE_PULL_ARCS = 32;
 // ---- choices: what decides how a round is done -------------------------------------------------
 // In the tail each bucket is this many times wider than the one before.
 constexpr i64 TAIL_GROWTH = 8;
-// Where there are hubs, pulls begin once a bucket's rows have most arcs, and a bucket whose rows
-// have more than one arc in WIDENED_SHARE, but not enough for that, is widened: to push the heavy
-// arcs of its hubs would take as long as all else (the slowest of 64 roots of rmat28 on one H200
-// takes 34 ms with 8, 26 with 16 and 57 where none is widened, the median one 23; of rmat22 1.14,
-// 1.63 and 1.52, the median 1.0).
+// Where there are hubs, vertices pull once a bucket's rows have more than twice the arcs of all
+// unsettled vertices. A bucket with more than 1 / WIDENED_SHARE of all arcs, but fewer than that,
+// is widened: to push the heavy arcs of its hubs would take as long as all else (the slowest of 64
+// roots of rmat28 on one H200 takes 34 ms with 8, 26 with 16 and 57 where none is widened, the
+// median one 23; of rmat22 1.14, 1.63 and 1.52, the median 1.0).
 constexpr i64 WIDENED_SHARE = 8;
 // Rounds of at most this many entries per warp continue within the warps, for up to MAX_HOPS steps
 // of short rows, before the barrier; Rows::MAX_HOP_VERTICES limits the vertices of a step.

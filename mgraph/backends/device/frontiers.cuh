@@ -301,7 +301,8 @@ __device__ inline dist_t raised(dist_t low, dist_t delta) {
 }
 // Buckets after the largest one with less than 1 / TAIL_SHARE of its arcs are widened: few arcs are
 // left, and scanning some twice costs less than the rounds of a bucket. The first buckets of a
-// search may have few arcs too: the largest is none of these if it has more than PEAK_ARCS.
+// search may have few arcs too, and do not count as the largest: that has more than PEAK_ARCS arcs,
+// or than 1 / PEAK_SHARE of all.
 constexpr i64 TAIL_SHARE = 16, PEAK_ARCS = 1 << 16, PEAK_SHARE = 64;
 __device__ inline bool is_tail(i64 arcs, i64 most, i64 all) {
   return arcs * TAIL_SHARE < most && (most > PEAK_ARCS || most * PEAK_SHARE > all);

@@ -84,6 +84,8 @@ THRESHOLDS = (
     {"step_arcs": 7, "width": 1},
     {"step_arcs": 7, **WASTEFUL},
     {"max_waiting": 2, "share": 1, **WASTEFUL},
+    {"max_wasted": 20, "step_arcs": 7, "width": 1},
+    {"max_wasted": 20, "max_waiting": 8, "share": 1, "width": 2},
     {"max_waiting": 1, "share": 1},
     {"max_waiting": 8, "share": 1, "delta": 1, "step_arcs": 1},
 )
@@ -136,6 +138,19 @@ def test_search_may_end_behind_its_targets(how):
         beyond = got[dist > dist[far]]
         assert (np.isinf(beyond) | (beyond == dist[dist > dist[far]])).all()
         assert np.isinf(beyond).any()
+
+
+def test_search_of_all_cores_may_end_behind_targets_that_one_core_settles():
+    """Of a vertex beyond them a tentative distance is dropped."""
+    rng = np.random.default_rng(5)
+    dense = [(*ends, 30 + i % 20) for i, ends in enumerate(rng.integers(10, 110, (1000, 2)).tolist())]
+    paths = [(v, v + 1, 5) for v in [*range(10), *range(109, 309)]]
+    case = make_case("dense between paths", 311, [*dense, *paths, (150, 310, 250), (180, 310, 5)], np.uint8)
+    dist = oracles.sssp(case, [0])
+    shards, found, steps = search(case, [0], until=[160], max_waiting=30, share=1)
+    assert steps[-1]["method"] == "serial" and len(steps) > 1
+    got = of_users(shards, [0], [found.distances])
+    assert got[160] == dist[160] < dist[310] and got[310] == -1
 
 
 def test_distance_may_be_the_largest_float():
