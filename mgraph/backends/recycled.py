@@ -17,12 +17,12 @@ import numpy as np
 MIN_BYTES = 1 << 16
 # Of unused memory that is kept, in all.
 MAX_BYTES = 1 << 26
-# Bytes at whose multiples arrays begin that share memory.
+# Alignment, in bytes, of arrays that share a block.
 ALIGNED = 64
 BYTE = np.dtype(np.uint8)
 # When memory is short, blocks of a kind are freed if none of the last STALE requests was served by it.
 STALE = 64
-# One entry is restored in the time in which so many are filled.
+# Restoring one entry costs as much as filling this many.
 FILLED_PER_RESTORED = 64
 
 
@@ -159,7 +159,7 @@ class _InUse:
 
 
 class _FilledInUse(_InUse):
-    """The owner of a block whose entries had one value."""
+    """The owner of a block in which every entry had the same value."""
 
     __slots__ = ("_dtype", "_value", "written")
 

@@ -92,8 +92,8 @@ class CallerThread(LocalRanks):
     def read(self, function: Callable[..., Any], *args: Any) -> list[Any]:
         """Run a function that only reads: on a CPU at once, if no call runs.
 
-        No error of a handler need be held: an interrupt leaves nothing half done, neither here nor in the threads of
-        the backend. A call of another thread begins when the read is over, and an interrupt of it waits so long.
+        Errors of signal handlers are not held: an interrupt leaves nothing half done, neither here nor in the threads
+        of the backend. A call of another thread cannot begin, nor be interrupted, before the read has ended.
         """
         ident = threading.get_ident()
         if isinstance(self.backends[0], CpuBackend) and ident not in self._idents and os.getpid() == self._pid:

@@ -13,6 +13,7 @@ from mgraph.io.output_tables import Values, as_objects, own_copy
 from mgraph.labels.table import LabelTable
 from mgraph.types import Array
 
+# Entries of a column that are hashed at once, in several arrays of 8 bytes each.
 HASHED_AT_ONCE = 1 << 22
 
 

@@ -32,18 +32,19 @@ TWO = np.uint64(2)
 # found vertex begins: where the order of vertices is random, a push takes two thirds of the time (random trees and
 # sparse uniform graphs of 2^17 and 2^20 vertices).
 AHEAD = np.uint64(8)
-# So many rows in the middle of a frontier are irregular if more of them than this have another length than the one
-# before, but not those with this many arcs in the mean or more: most of these find nothing. No shorter frontier is.
+# A frontier is irregular if, of SAMPLE rows from its middle on, more than MAX_CHANGES differ in length from the row
+# before, and their mean length is below LONG_ROW (most arcs of longer rows find nothing). A frontier with fewer rows
+# behind its middle is not.
 SAMPLE = np.uint64(16)
 MAX_CHANGES = np.uint64(6)
 LONG_ROW = np.uint64(8)
 # The most vertices and arcs of a level that `push_few` takes: for these nothing but a push by one core pays.
 MAX_FEW = 8
 FEW_ARCS = 64
-# With so few arcs less than if all rows were equally long, one begins in the cache line where it would begin then.
+# Where at most this many arcs are missing from rows of equal length, a row still begins within a cache line of where
+# it would with none missing.
 MISSING_ARCS = 8
-# In the time of an arc that is pushed, a scan for vertices that are not reached passes this many, and more; it tests
-# a block at once.
+# Pushing one arc costs at least as much as scanning this many words for unreached vertices, BLOCK words at once.
 WORDS_PER_ARC = 4
 BLOCK = 64
 # Of a vertex in a run: to the one before and the one after.
@@ -149,7 +150,7 @@ def push_small_levels(
             arcs_before = FEW_ARCS
             unscanned -= scanned
         elif not is_directed and WORDS_PER_ARC * (unscanned - 3 * (size - end) * max_degree) > size:
-            # What is left has few arcs, and the frontier at least as many more as the scan for it is worth.
+            # The frontier has twice the arcs that all unreached vertices may have, and those that their scan costs.
             level += 1
             begin, end, scanned, left = pull_rest(level, end, indptr, targets, queue, words)
             arcs_before = unscanned - left
@@ -213,7 +214,7 @@ def pull_rest(level, end, indptr, targets, queue, words):
 
 @merged
 def has_irregular_rows(begin, end, indptr, queue):
-    """Return whether rows of a frontier are short and of many lengths, so that cores cannot predict what arcs find."""
+    """Return whether rows of a frontier are short and of many lengths: branches on what arcs find are mispredicted."""
     first = (np.uint64(begin) + np.uint64(end)) >> ONE
     last = first + SAMPLE
     if last > np.uint64(end):

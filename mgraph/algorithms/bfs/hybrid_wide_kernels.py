@@ -1,4 +1,4 @@
-"""One level of a breadth-first search on one CPU rank by all cores: of the words of hybrid_kernels.py atomic minima."""
+"""One level of a breadth-first search by all cores of a CPU rank: atomic minima of the words of hybrid_kernels.py."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Find shortest paths on one CPU rank: narrow searches by one core in a compiled loop, wide ones by all cores.
 
     while vertices wait:
-        few wait: one core settles narrow buckets (hybrid_near_kernels.py)
+        few wait: one core settles small buckets (hybrid_near_kernels.py)
             where it relaxes vertices again and again: the nearest, one after the other (Dijkstra; hybrid_kernels.py,
             radix_queue.py)
         many wait: all cores settle buckets, until few arcs are relaxed in one and few vertices wait (delta_stepping.py)
@@ -23,7 +23,7 @@ from mgraph.algorithms.common.gpu_or_host import max_wide_arcs
 from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.derived import WEIGHT_SORTED_ROWS
 from mgraph.algorithms.predecessors.as_far_kernels import explain_as_far
-from mgraph.algorithms.sssp import hybrid_near_kernels as narrow
+from mgraph.algorithms.sssp import hybrid_near_kernels as near_kernels
 from mgraph.algorithms.sssp.delta_stepping import BucketSearch
 from mgraph.algorithms.sssp.hybrid_kernels import (
     AS_FAR,
@@ -53,7 +53,7 @@ from mgraph.types import Array, none_of, unreached_of
 # The width of one core's first bucket, in typical weights per mean degree; the loop changes it (roads and meshes of
 # 2^18 vertices take as long with half and with twice this width).
 FIRST_WIDTH = 6.0
-# Arcs that it may scan again, beside a share of all, before it settles one vertex after the other.
+# WASTE_LIMIT, beside the rows of the vertices from which it begins.
 MAX_WASTED = 1 << 16
 # A search is wide if more vertices wait, and narrow again if a bucket has fewer arcs than this share of the vertices.
 MAX_WAITING = 1 << 13
@@ -167,9 +167,9 @@ class _SerialSearch:
         self.near, self.far, self.listed = backend.empty_arrays(
             (1 << n.bit_length(), vertex), (n + 1, vertex), (len(starts) + n // SMALL_SHARE, vertex)
         )
-        self.where, is_nowhere = backend.restored(n, BYTE, narrow.NOWHERE)
+        self.where, is_nowhere = backend.restored(n, BYTE, near_kernels.NOWHERE)
         if not is_nowhere:
-            self.where[:] = narrow.NOWHERE
+            self.where[:] = near_kernels.NOWHERE
         self.bounds = np.array([0, 0, _width(shard, comm, dtype)], dtype)
         self.reached_arcs = begin_search(
             starts, has_distances, has_parents, shard.rows.indptr, self.dist, self.parents, self.listed
@@ -183,10 +183,10 @@ class _SerialSearch:
         """Settle the nearest vertices by one core; return whether so many wait that all cores are faster."""
         scanned = self.settled_arcs
         reason = self._settle_near(waiting)
-        is_wide = reason == narrow.TOO_WIDE
+        is_wide = reason == near_kernels.TOO_WIDE
         self.size = 0
-        left = self._take_waiting() if reason != narrow.ENDED or len(self.targets) else NO_TARGETS
-        if reason == narrow.WASTEFUL:
+        left = self._take_waiting() if reason != near_kernels.ENDED or len(self.targets) else NO_TARGETS
+        if reason == near_kernels.WASTEFUL:
             self._settle_nearest(left)
             is_wide = self.size > self.max_waiting
         elif len(left):
@@ -196,31 +196,31 @@ class _SerialSearch:
         return is_wide
 
     def _settle_near(self, waiting: Array) -> int:
-        """Settle narrow buckets; return why not all."""
+        """Settle buckets by one core; return why it stopped."""
         rows = self.shard.rows
-        state = np.zeros(narrow.NUM_WORDS, np.int64)
+        state = np.zeros(near_kernels.NUM_WORDS, np.int64)
         indptr = narrow_indptr(self.shard)
         queue = self.near, self.far, self.where, state, self.bounds
-        narrow.begin_near(waiting, *queue, self.dist)
-        state[narrow.MAY_WAIT] = self.max_waiting
-        state[narrow.LEAST_DEGREE] = self._min_degree
-        # Found before, so that their rows do not count.
-        state[narrow.MAY_WASTE] = MAX_WASTED + 2 * int((rows.indptr[waiting + 1] - rows.indptr[waiting]).sum())
-        state[narrow.REASON] = narrow.PAUSED
-        while state[narrow.REASON] == narrow.PAUSED:
+        near_kernels.begin_near(waiting, *queue, self.dist)
+        state[near_kernels.WAITING_LIMIT] = self.max_waiting
+        state[near_kernels.MIN_WAITING_DEGREE] = self._min_degree
+        # FOUND_ARCS lacks the rows of these, which were found before.
+        state[near_kernels.WASTE_LIMIT] = MAX_WASTED + 2 * int((rows.indptr[waiting + 1] - rows.indptr[waiting]).sum())
+        state[near_kernels.REASON] = near_kernels.PAUSED
+        while state[near_kernels.REASON] == near_kernels.PAUSED:
             self._require_running()
-            state[narrow.MAY_SCAN] = state[narrow.SCANNED] + state[narrow.FAR_SCANNED] + STEP_ARCS
-            narrow.settle_near(
+            state[near_kernels.PAUSE_LIMIT] = state[near_kernels.SCANNED] + state[near_kernels.FAR_SCANNED] + STEP_ARCS
+            near_kernels.settle_near(
                 *queue, indptr, rows.targets, rows.weights, self.cutoff, self.targets, self.dist, self.parents,
                 self.listed[self.num_reached :],
             )  # fmt: skip
-        self._count(*state[narrow.FOUND : narrow.AS_FAR + 1].tolist())
-        return int(state[narrow.REASON])
+        self._count(*state[near_kernels.FOUND : near_kernels.AS_FAR + 1].tolist())
+        return int(state[near_kernels.REASON])
 
     def _take_waiting(self) -> Array:
         """Return the vertices that wait, and reset `where`."""
         waiting = np.flatnonzero(self.where)
-        self.where[waiting] = narrow.NOWHERE
+        self.where[waiting] = near_kernels.NOWHERE
         return waiting.astype(self.parents.dtype)
 
     def _settle_nearest(self, waiting: Array) -> None:

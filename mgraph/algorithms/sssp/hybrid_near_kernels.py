@@ -24,19 +24,20 @@ HEAD, TAIL, NUM_FAR, FOUND, FOUND_ARCS, SCANNED, AS_FAR, RELAXED, REPEATED, FAR_
 # Its parameters: the most vertices that may wait; the least degree of a vertex that waits (of a lower degree it leads
 # nowhere, or only back); the arcs, with entries of far, after which the loop pauses; by how many of these it may exceed
 # twice the arcs of all found vertices before it is wasteful. Its result: why it returned.
-MAY_WAIT, LEAST_DEGREE, MAY_SCAN, MAY_WASTE, REASON = range(10, 15)
+WAITING_LIMIT, MIN_WAITING_DEGREE, PAUSE_LIMIT, WASTE_LIMIT, REASON = range(10, 15)
 NUM_WORDS = 15
 ENDED, PAUSED, TOO_WIDE, WASTEFUL = range(4)
 # Where a vertex waits.
 NOWHERE, IN_NEAR, IN_FAR = range(3)
 # Where a bucket begins and ends, and its width.
 START, BOUND, WIDTH = range(3)
-# A bucket is halved once more than (relaxed + SOME) / FEW_REPEATED of its vertices were relaxed again.
-FEW_REPEATED = 6
-SOME = 64
-# To raise the bound takes as long as to relax so many vertices.
+# A bucket is halved once more than 1 / REPEATED_SHARE of the vertices relaxed in it were relaxed again; the slack keeps
+# the first few repetitions from deciding.
+REPEATED_SHARE = 6
+REPEATED_SLACK = 64
+# Raising the bound costs as much as relaxing this many vertices.
 RAISE_VERTICES = 16
-# Prefetched so many entries ahead in near: distances at the ends of the first arcs, and arcs.
+# How many entries ahead in near a vertex has its first arcs prefetched, and then the distances at their ends.
 ONE = np.uint64(1)
 ENDS_AHEAD = np.uint64(3)
 ARCS_AHEAD = np.uint64(8)
@@ -66,8 +67,8 @@ def drop_from_far(far, where, state):
 
 
 @inline
-def narrow_bucket(near, far, where, state, bounds, dist):
-    """Make the bucket half as wide: vertices of near that are beyond wait in far."""
+def halve_bucket(near, far, where, state, bounds, dist):
+    """Halve the bucket's width, and move vertices of near beyond its new end to far."""
     drop_from_far(far, where, state)
     half = dist.dtype.type(bounds[WIDTH] / 2)
     bounds[WIDTH] = half if half > 0 else bounds[WIDTH]
@@ -132,20 +133,26 @@ def begin_near(waiting, near, far, where, state, bounds, dist):
     scan_far(near, far, where, state, bounds, dist)
 
 
-@inline
-def is_wasteful(state):
+@merged
+def is_wasteful(scanned, found_arcs, limit):
     """Return whether too many arcs and entries of far were scanned for what was found."""
-    return state[SCANNED] + state[FAR_SCANNED] > 2 * state[FOUND_ARCS] + state[MAY_WASTE]
+    return scanned > 2 * found_arcs + limit
+
+
+@merged
+def has_many_repeated(repeated, relaxed):
+    """Return whether so many vertices of a bucket were relaxed again that it is to be halved."""
+    return repeated * REPEATED_SHARE > relaxed + REPEATED_SLACK
 
 
 @merged
 def prefetch_ahead(near, head, mask, indptr, targets, weights, dist):
     """Prefetch the first arcs of a vertex ahead in near, and distances at the ends of those of a nearer one."""
     first = np.uint64(indptr[np.uint64(near[(head + ENDS_AHEAD) & mask])])
-    # The last row may have one arc, or none.
-    if first + ONE < np.uint64(len(targets)):
-        prefetch(dist, targets[first])
-        prefetch(dist, targets[first + ONE])
+    # The last row may have one arc, or none; a branch would take a quarter of a search.
+    last = np.uint64(len(targets)) - ONE
+    prefetch(dist, targets[min(first, last)])
+    prefetch(dist, targets[min(first + ONE, last)])
     prefetch_arcs(targets, weights, indptr[np.uint64(near[(head + ARCS_AHEAD) & mask])])
 
 
@@ -155,20 +162,21 @@ def relax_near(near, far, where, state, bounds, indptr, targets, weights, cutoff
     mask = np.uint64(len(near) - 1)
     # In registers: with all of them in the state a search takes a fifth longer.
     _, _, num_far, found, found_arcs, scanned, as_far, relaxed, repeated, far_scanned = state[: FAR_SCANNED + 1]
-    may_wait, least_degree, may_scan, may_waste = state[MAY_WAIT : MAY_WASTE + 1]
+    waiting_limit, min_degree, pause_limit, waste_limit = state[WAITING_LIMIT : WASTE_LIMIT + 1]
     head = np.uint64(state[HEAD])
     tail = np.uint64(state[TAIL])
     bound = bounds[BOUND]
+    ahead = ARCS_AHEAD if len(targets) > 0 else tail + mask
     while (
         head != tail
-        and scanned + far_scanned <= may_scan
-        and np.int64(tail - head) + num_far <= may_wait
-        and scanned + far_scanned <= 2 * found_arcs + may_waste
-        and repeated * FEW_REPEATED <= relaxed + SOME
+        and scanned + far_scanned <= pause_limit
+        and np.int64(tail - head) + num_far <= waiting_limit
+        and not is_wasteful(scanned + far_scanned, found_arcs, waste_limit)
+        and not has_many_repeated(repeated, relaxed)
     ):
         u = near[head & mask]
         head += ONE
-        if tail - head > ARCS_AHEAD:
+        if tail - head > ahead:
             prefetch_ahead(near, head, mask, indptr, targets, weights, dist)
         where[u] = NOWHERE
         d = dist[u]
@@ -193,7 +201,7 @@ def relax_near(near, far, where, state, bounds, indptr, targets, weights, cutoff
                     listed[found] = v
                 found += 1
                 found_arcs += last_arc - first_arc
-                if last_arc - first_arc < least_degree:
+                if last_arc - first_arc < min_degree:
                     continue
             if through < bound and where[v] != IN_NEAR:
                 # What was below the bound before, and is no longer in near, has been relaxed.
@@ -223,13 +231,13 @@ def settle_near(
     state[REASON] = ENDED
     while state[REASON] == ENDED:
         relax_near(near, far, where, state, bounds, indptr, targets, weights, cutoff, dist, parents, listed)
-        if is_wasteful(state):
+        scanned = state[SCANNED] + state[FAR_SCANNED]
+        if is_wasteful(scanned, state[FOUND_ARCS], state[WASTE_LIMIT]):
             state[REASON] = WASTEFUL
-        elif state[HEAD] != state[TAIL] and state[REPEATED] * FEW_REPEATED > state[RELAXED] + SOME:
-            narrow_bucket(near, far, where, state, bounds, dist)
+        elif state[HEAD] != state[TAIL] and has_many_repeated(state[REPEATED], state[RELAXED]):
+            halve_bucket(near, far, where, state, bounds, dist)
         elif state[HEAD] != state[TAIL]:
-            has_paused = state[SCANNED] + state[FAR_SCANNED] > state[MAY_SCAN]
-            state[REASON] = PAUSED if has_paused else TOO_WIDE
+            state[REASON] = PAUSED if scanned > state[PAUSE_LIMIT] else TOO_WIDE
         else:
             while num_settled < len(until) and dist[until[num_settled]] < bounds[BOUND]:
                 num_settled += 1

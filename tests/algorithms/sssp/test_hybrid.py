@@ -17,7 +17,7 @@ from zoo import CASES, ZOO, chain_of_cliques, make_case, random_case, zoo_source
 from mgraph.algorithms.common.traversal import Trace
 from mgraph.algorithms.predecessors.rows import find_predecessors
 from mgraph.algorithms.sssp import hybrid
-from mgraph.algorithms.sssp import hybrid_near_kernels as narrow
+from mgraph.algorithms.sssp import hybrid_near_kernels as near_kernels
 from mgraph.algorithms.sssp.near_far import typical_weight
 from mgraph.api.traversal import state_dtype
 from mgraph.backends.cpu import CpuBackend
@@ -153,6 +153,12 @@ def test_search_of_all_cores_may_end_behind_targets_that_one_core_settles():
     assert got[160] == dist[160] < dist[310] and got[310] == -1
 
 
+def test_many_sources_of_a_graph_without_arcs_are_all_that_is_reached():
+    case = make_case("no arcs", 20, [], np.uint8)
+    for how in THRESHOLDS:
+        check(case, list(range(12)), "natural", **how)
+
+
 def test_distance_may_be_the_largest_float():
     most = np.finfo(np.float32).max
     for how in THRESHOLDS:
@@ -198,7 +204,8 @@ def test_full_queue_is_made_smaller(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("module", "kernel", "how"), [(narrow, "settle_near", {}), (hybrid, "settle_nearest", {"width": 1, **WASTEFUL})]
+    ("module", "kernel", "how"),
+    [(near_kernels, "settle_near", {}), (hybrid, "settle_nearest", {"width": 1, **WASTEFUL})],
 )
 @pytest.mark.parametrize("pauses", [0, 3])
 def test_call_that_was_abandoned_ends_within_the_serial_loop(monkeypatch, pauses, module, kernel, how):
