@@ -100,6 +100,13 @@ class CpuBackend(Backend):
         """Return an array, and whether an earlier use has left this value in all entries (`restore_later`)."""
         return self._memory.restored(count, dtype, value)
 
+    def filled(self, count: int, dtype: np.dtype, value: float | int) -> np.ndarray:
+        """Return an array of one value; an earlier use may have left it so (`restore_later`)."""
+        array, is_filled = self.restored(count, dtype, value)
+        if not is_filled:
+            array[:] = value
+        return array
+
     def synchronize(self) -> None:
         """Do nothing: a launch returns after it has finished."""
 

@@ -34,6 +34,18 @@ def _top_of(array) -> Callable:
     return lambda array: top
 
 
+def next_of(array: Array, value: float | int) -> float | int:
+    """Return the next value of the dtype of an array above one that is not the last, in kernels."""
+    return np.nextafter(value, array.dtype.type(np.inf)) if array.dtype.kind == "f" else value + 1
+
+
+@overload(next_of)
+def _next_of(array, value) -> Callable:
+    if isinstance(array.dtype, types.Float):
+        return lambda array, value: np.nextafter(value, array.dtype.type(np.inf))
+    return lambda array, value: value + 1
+
+
 def weight_sort_key(weight: float | int) -> int:
     """Return a signed integer key with the order of weights, of 32 bits if the weight has 32 (in kernels)."""
     return _weight_sort_key(typeof(weight))(weight)

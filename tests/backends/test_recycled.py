@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from mgraph.backends import recycled
+from mgraph.backends.cpu import CpuBackend
 from mgraph.backends.recycled import FILLED_PER_RESTORED, MIN_BYTES, RecycledMemory, owns_memory, restore_later
 
 WORD = np.dtype(np.int64)
@@ -132,3 +133,15 @@ def test_small_array_is_never_taken_to_be_filled():
     restore_later(array, np.array([0]))
     del array
     assert not memory.restored(3, WORD, 1)[1]
+
+
+def test_filled_array_has_one_value_whatever_was_in_its_memory():
+    backend = CpuBackend(1)
+    for written in (slice(None), [3], [3, 5]):
+        array = backend.filled(COUNT, WORD, -5)
+        assert (array == -5).all()
+        array[written] = 7
+        if isinstance(written, list):
+            restore_later(array, np.array(written))
+        del array
+    assert (backend.filled(COUNT, WORD, -5) == -5).all()

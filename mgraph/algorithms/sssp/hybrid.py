@@ -50,9 +50,10 @@ from mgraph.shard.user_ids import SMALL_SHARE
 from mgraph.shard.weight_sorted_rows import class_scale
 from mgraph.types import Array, none_of, unreached_of
 
-# The width of one core's first bucket, in typical weights per mean degree; the loop changes it (roads and meshes of
-# 2^18 vertices take as long with half and with twice this width).
-FIRST_WIDTH = 6.0
+# The width of one core's first bucket, in typical weights per mean degree; the loop changes it. (Roads and meshes of
+# 2^18 vertices take as long with a quarter and with four times this width; RMAT and uniform graphs of 2^16 vertices
+# take a tenth to a quarter longer with four times.)
+FIRST_WIDTH = 1.5
 # WASTE_LIMIT, beside the rows of the vertices from which it begins.
 MAX_WASTED = 1 << 16
 # A search is wide if more vertices wait, and narrow again if a bucket has fewer arcs than this share of the vertices.
@@ -107,9 +108,19 @@ def sssp_hybrid(
 
 
 @cached_on_shard
-def _width(shard: Shard, comm: Communicator, dtype: np.dtype) -> float | int:
+def first_width(shard: Shard, comm: Communicator, dtype: np.dtype) -> float | int:
     """Return the width of one core's first bucket."""
     return bucket_width(shard.info, dtype, FIRST_WIDTH / max(shard.info.mean_degree, 1.0) * typical_weight(shard, comm))
+
+
+def min_degree(shard: Shard) -> int:
+    """Return the least degree of a vertex over which a search goes on: an arc of an undirected one leads back."""
+    return 1 if shard.info.directed else 2
+
+
+def near_shapes(num_vertices: int, vertex: np.dtype, num_listed: int) -> tuple[tuple[int, np.dtype], ...]:
+    """Return lengths and dtypes of near, which is circular, of far, and of a list of the first vertices reached."""
+    return (1 << num_vertices.bit_length(), vertex), (num_vertices + 1, vertex), (num_listed, vertex)
 
 
 def _may_be_wide(shard: Shard, comm: Communicator) -> bool:
@@ -164,13 +175,9 @@ class _SerialSearch:
         self.starts = starts = own_states(shard.partition, comm.rank, sources)
         self.num_reached = len(starts)
         # Listed are the first vertices reached: all of them where they are few.
-        self.near, self.far, self.listed = backend.empty_arrays(
-            (1 << n.bit_length(), vertex), (n + 1, vertex), (len(starts) + n // SMALL_SHARE, vertex)
-        )
-        self.where, is_nowhere = backend.restored(n, BYTE, near_kernels.NOWHERE)
-        if not is_nowhere:
-            self.where[:] = near_kernels.NOWHERE
-        self.bounds = np.array([0, 0, _width(shard, comm, dtype)], dtype)
+        self.near, self.far, self.listed = backend.empty_arrays(*near_shapes(n, vertex, len(starts) + n // SMALL_SHARE))
+        self.where = backend.filled(n, BYTE, near_kernels.NOWHERE)
+        self.bounds = np.array([0, 0, first_width(shard, comm, dtype)], dtype)
         self.reached_arcs = begin_search(
             starts, has_distances, has_parents, shard.rows.indptr, self.dist, self.parents, self.listed
         )
@@ -182,10 +189,9 @@ class _SerialSearch:
     def settle(self, waiting: Array, trace: Trace) -> bool:
         """Settle the nearest vertices by one core; return whether so many wait that all cores are faster."""
         scanned = self.settled_arcs
-        reason = self._settle_near(waiting)
+        reason, left = self._settle_near(waiting)
         is_wide = reason == near_kernels.TOO_WIDE
         self.size = 0
-        left = self._take_waiting() if reason != near_kernels.ENDED or len(self.targets) else NO_TARGETS
         if reason == near_kernels.WASTEFUL:
             self._settle_nearest(left)
             is_wide = self.size > self.max_waiting
@@ -195,15 +201,15 @@ class _SerialSearch:
         trace.superstep("serial", len(waiting), self.settled_arcs - scanned)
         return is_wide
 
-    def _settle_near(self, waiting: Array) -> int:
-        """Settle buckets by one core; return why it stopped."""
+    def _settle_near(self, waiting: Array) -> tuple[int, Array]:
+        """Settle buckets by one core; return why it stopped, and the vertices that wait."""
         rows = self.shard.rows
         state = np.zeros(near_kernels.NUM_WORDS, np.int64)
         indptr = narrow_indptr(self.shard)
         queue = self.near, self.far, self.where, state, self.bounds
         near_kernels.begin_near(waiting, *queue, self.dist)
         state[near_kernels.WAITING_LIMIT] = self.max_waiting
-        state[near_kernels.MIN_WAITING_DEGREE] = self._min_degree
+        state[near_kernels.MIN_WAITING_DEGREE] = min_degree(self.shard)
         # FOUND_ARCS lacks the rows of these, which were found before.
         state[near_kernels.WASTE_LIMIT] = MAX_WASTED + 2 * int((rows.indptr[waiting + 1] - rows.indptr[waiting]).sum())
         state[near_kernels.REASON] = near_kernels.PAUSED
@@ -215,13 +221,8 @@ class _SerialSearch:
                 self.listed[self.num_reached :],
             )  # fmt: skip
         self._count(*state[near_kernels.FOUND : near_kernels.AS_FAR + 1].tolist())
-        return int(state[near_kernels.REASON])
-
-    def _take_waiting(self) -> Array:
-        """Return the vertices that wait, and reset `where`."""
-        waiting = np.flatnonzero(self.where)
-        self.where[waiting] = near_kernels.NOWHERE
-        return waiting.astype(self.parents.dtype)
+        num_waiting = near_kernels.take_waiting(self.near, self.far, self.where, state)
+        return int(state[near_kernels.REASON]), self.far[:num_waiting]
 
     def _settle_nearest(self, waiting: Array) -> None:
         """Settle the nearest vertices one after the other."""
@@ -234,7 +235,7 @@ class _SerialSearch:
         indptr = narrow_indptr(self.shard)
         begin_queue(*queue[2:], waiting, self.dist)
         state[MAX_SIZE] = min(self.max_waiting, len(queue.keys))
-        state[MIN_DEGREE] = self._min_degree
+        state[MIN_DEGREE] = min_degree(self.shard)
         state[MAX_SCANNED] = -1
         while state[SCANNED] > state[MAX_SCANNED]:
             self._require_running()
@@ -246,11 +247,6 @@ class _SerialSearch:
         self.size, *counts = state[SIZE : AS_FAR + 1].tolist()
         self.bound = queue.keys[0].item()
         self._count(*counts)
-
-    @property
-    def _min_degree(self) -> int:
-        """The least degree of a vertex over which a search goes on: an arc of an undirected one leads back."""
-        return 1 if self.shard.info.directed else 2
 
     def _require_running(self) -> None:
         if self.backend.stopped is not None:

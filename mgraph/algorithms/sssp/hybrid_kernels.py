@@ -23,7 +23,7 @@ from mgraph.algorithms.sssp.radix_queue import (
     refill,
     spill,
 )
-from mgraph.backends.kernel import inline
+from mgraph.backends.kernel import inline, merged
 from mgraph.backends.numba_helpers import arcs_of, top_of, weight_sort_key
 from mgraph.backends.numba_prefetch import prefetch_arcs
 
@@ -33,6 +33,20 @@ from mgraph.backends.numba_prefetch import prefetch_arcs
 # They are words of the queue's state, after its own.
 SIZE, FOUND, FOUND_ARCS, SCANNED, AS_FAR, MAX_SIZE, MIN_DEGREE, MAX_SCANNED = range(NUM_WORDS, NUM_WORDS + 8)
 NUM_SEARCH_WORDS = NUM_WORDS + 8
+
+
+@merged
+def set_parent(parents, v, u, is_farther):
+    """Make u the predecessor of a vertex that it lowered, if the arc leads farther; `parents` may be None."""
+    if parents is not None:
+        parents[v] = u if is_farther else np.iinfo(parents.dtype).max
+
+
+@merged
+def keep_first_parent(parents, v, u, is_farther):
+    """Make u the predecessor of a vertex that is as far over it, if u is before the one that it has."""
+    if parents is not None:
+        parents[v] = min(u, parents[v]) if is_farther else parents[v]
 
 
 @inline
@@ -63,7 +77,7 @@ def settle_nearest(
 
     After MAX_SCANNED arcs it pauses. Vertices of less than MIN_DEGREE arcs lead nowhere, or back, and are not inserted.
     The predecessor is the first nearer vertex, by position, that explains a distance; none over an arc that leads no
-    farther. What is found is listed while there is room.
+    farther; without parents none at all. What is found is listed while there is room.
     """
     num_settled = 0
     while state[SCANNED] <= state[MAX_SCANNED]:
@@ -91,10 +105,10 @@ def settle_nearest(
             if through > before or through > cutoff or through == top_of(dist):
                 continue
             if through == before:
-                parents[v] = min(u, parents[v]) if d < through else parents[v]
+                keep_first_parent(parents, v, u, d < through)
                 continue
             dist[v] = through
-            parents[v] = u if d < through else np.iinfo(parents.dtype).max
+            set_parent(parents, v, u, d < through)
             state[AS_FAR] += d == through
             first, last = arcs_of(indptr, v)
             if before == top_of(dist):

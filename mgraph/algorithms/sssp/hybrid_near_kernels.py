@@ -6,15 +6,17 @@
 
 A vertex may be relaxed more than once. While that is rare it takes less time than an exact order (hybrid_kernels.py).
 So a bucket is halved once many of its vertices are relaxed again, and the next one is twice as wide where the scan of
-far took longer than the bucket. Where that does not help, or too many vertices wait, the loop returns.
+far took longer than the bucket. Where that does not help, or too many vertices wait, the loop returns. Once all targets
+of a search are reached, no bucket goes beyond the farthest of them.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from mgraph.algorithms.sssp.hybrid_kernels import keep_first_parent, set_parent
 from mgraph.backends.kernel import inline, merged
-from mgraph.backends.numba_helpers import arcs_of, top_of
+from mgraph.backends.numba_helpers import arcs_of, next_of, top_of
 from mgraph.backends.numba_prefetch import prefetch, prefetch_arcs
 
 # The state of a search between calls of `settle_near`: the ends of near, which is circular, and of far; vertices found,
@@ -37,6 +39,11 @@ REPEATED_SHARE = 6
 REPEATED_SLACK = 64
 # Raising the bound costs as much as relaxing this many vertices.
 RAISE_VERTICES = 16
+# Buckets are not widened until this many entries of far were scanned, which takes a microsecond: from a source among
+# hubs they soon have more vertices by themselves, and a search of few vertices ends before.
+CHEAP_SCANS = 1 << 10
+# Arcs after which a bucket is narrowed if all targets of the search are reached by then.
+ARCS_PER_CHECK = 1 << 10
 # How many entries ahead in near a vertex has its first arcs prefetched, and then the distances at their ends.
 ONE = np.uint64(1)
 ENDS_AHEAD = np.uint64(3)
@@ -44,13 +51,13 @@ ARCS_AHEAD = np.uint64(8)
 
 
 @inline
-def set_bound(bounds, dist):
-    """Set the bound a width above the start; where rounding absorbs the width it is doubled."""
+def bound_of(bounds, dist):
+    """Return the bound a width above the start; where rounding absorbs the width it is doubled."""
     top = top_of(dist)
     start = bounds[START]
     while dist.dtype.type(start + bounds[WIDTH]) <= start and bounds[WIDTH] < top - start:
         bounds[WIDTH] += bounds[WIDTH]
-    bounds[BOUND] = dist.dtype.type(start + bounds[WIDTH]) if bounds[WIDTH] < top - start else top
+    return dist.dtype.type(start + bounds[WIDTH]) if bounds[WIDTH] < top - start else dist.dtype.type(top)
 
 
 @inline
@@ -67,17 +74,17 @@ def drop_from_far(far, where, state):
 
 
 @inline
-def halve_bucket(near, far, where, state, bounds, dist):
-    """Halve the bucket's width, and move vertices of near beyond its new end to far."""
+def narrow_bucket(near, far, where, state, bounds, dist, end):
+    """Lower the bound to `end`, if that is below it, and move vertices of near beyond it to far."""
+    if end >= bounds[BOUND]:
+        return
+    bounds[BOUND] = end
     drop_from_far(far, where, state)
-    half = dist.dtype.type(bounds[WIDTH] / 2)
-    bounds[WIDTH] = half if half > 0 else bounds[WIDTH]
-    set_bound(bounds, dist)
     mask = len(near) - 1
     kept = state[HEAD]
     for i in range(state[HEAD], state[TAIL]):
         v = near[i & mask]
-        if dist[v] < bounds[BOUND]:
+        if dist[v] < end:
             near[kept & mask] = v
             kept += 1
         else:
@@ -85,14 +92,37 @@ def halve_bucket(near, far, where, state, bounds, dist):
             far[state[NUM_FAR]] = v
             state[NUM_FAR] += 1
     state[TAIL] = kept
+
+
+@inline
+def halve_bucket(near, far, where, state, bounds, dist):
+    """Halve the bucket's width."""
+    half = dist.dtype.type(bounds[WIDTH] / 2)
+    bounds[WIDTH] = half if half > 0 else bounds[WIDTH]
+    narrow_bucket(near, far, where, state, bounds, dist, bound_of(bounds, dist))
     state[RELAXED] = 0
     state[REPEATED] = 0
 
 
 @inline
-def scan_far(near, far, where, state, bounds, dist):
-    """Raise the bound where near is empty, move what is below it from far to near; return whether any vertex waits."""
-    is_costly = state[NUM_FAR] + RAISE_VERTICES > state[RELAXED]
+def end_of(until, dist):
+    """Return the least bound at which all of `until` are settled; the bound of all vertices if some are not reached."""
+    top = top_of(dist)
+    farthest = dist.dtype.type(0)
+    for k in range(len(until)):
+        farthest = max(farthest, dist[until[k]])
+        if farthest == top:
+            return farthest
+    return dist.dtype.type(next_of(dist, farthest)) if len(until) > 0 else dist.dtype.type(top)
+
+
+@inline
+def scan_far(near, far, where, state, bounds, dist, end):
+    """Raise the bound where near is empty, move what is below it from far to near; return whether any vertex waits.
+
+    The bound is at most `end`.
+    """
+    is_costly = state[NUM_FAR] + RAISE_VERTICES > state[RELAXED] and state[FAR_SCANNED] > CHEAP_SCANS
     drop_from_far(far, where, state)
     waiting = state[NUM_FAR]
     if waiting == 0:
@@ -103,7 +133,7 @@ def scan_far(near, far, where, state, bounds, dist):
     for k in range(waiting):
         least = min(least, dist[far[k]])
     bounds[START] = least
-    set_bound(bounds, dist)
+    bounds[BOUND] = min(bound_of(bounds, dist), end)
     left = 0
     for k in range(waiting):
         v = far[k]
@@ -121,6 +151,20 @@ def scan_far(near, far, where, state, bounds, dist):
 
 
 @inline
+def take_waiting(near, far, where, state):
+    """Move all vertices that wait to far, and return their number; then all of `where` is NOWHERE."""
+    drop_from_far(far, where, state)
+    num_waiting = state[NUM_FAR]
+    mask = len(near) - 1
+    for i in range(state[HEAD], state[TAIL]):
+        far[num_waiting] = near[i & mask]
+        num_waiting += 1
+    for k in range(num_waiting):
+        where[far[k]] = NOWHERE
+    return num_waiting
+
+
+@inline
 def begin_near(waiting, near, far, where, state, bounds, dist):
     """Begin with vertices that wait; all of `where` is NOWHERE."""
     for i in range(len(waiting)):
@@ -130,7 +174,7 @@ def begin_near(waiting, near, far, where, state, bounds, dist):
     state[NUM_FAR] = len(waiting)
     # The first scan of far must not widen the bucket.
     state[RELAXED] = len(dist) + RAISE_VERTICES
-    scan_far(near, far, where, state, bounds, dist)
+    scan_far(near, far, where, state, bounds, dist, dist.dtype.type(top_of(dist)))
 
 
 @merged
@@ -157,19 +201,19 @@ def prefetch_ahead(near, head, mask, indptr, targets, weights, dist):
 
 
 @merged
-def relax_near(near, far, where, state, bounds, indptr, targets, weights, cutoff, dist, parents, listed):
-    """Relax the arcs of near until it is empty, the loop pauses, or too many wait or are relaxed again."""
+def relax_near(near, far, where, state, bounds, indptr, targets, weights, cutoff, pause, dist, parents, listed):
+    """Relax the arcs of near until it is empty, `pause` are scanned, or too many wait or are relaxed again."""
     mask = np.uint64(len(near) - 1)
     # In registers: with all of them in the state a search takes a fifth longer.
     _, _, num_far, found, found_arcs, scanned, as_far, relaxed, repeated, far_scanned = state[: FAR_SCANNED + 1]
-    waiting_limit, min_degree, pause_limit, waste_limit = state[WAITING_LIMIT : WASTE_LIMIT + 1]
+    waiting_limit, min_degree, _, waste_limit = state[WAITING_LIMIT : WASTE_LIMIT + 1]
     head = np.uint64(state[HEAD])
     tail = np.uint64(state[TAIL])
     bound = bounds[BOUND]
     ahead = ARCS_AHEAD if len(targets) > 0 else tail + mask
     while (
         head != tail
-        and scanned + far_scanned <= pause_limit
+        and scanned + far_scanned <= pause
         and np.int64(tail - head) + num_far <= waiting_limit
         and not is_wasteful(scanned + far_scanned, found_arcs, waste_limit)
         and not has_many_repeated(repeated, relaxed)
@@ -190,10 +234,10 @@ def relax_near(near, far, where, state, bounds, indptr, targets, weights, cutoff
             if through > before or through > cutoff or through == top_of(dist):
                 continue
             if through == before:
-                parents[v] = min(u, parents[v]) if d < through else parents[v]
+                keep_first_parent(parents, v, u, d < through)
                 continue
             dist[v] = through
-            parents[v] = u if d < through else np.iinfo(parents.dtype).max
+            set_parent(parents, v, u, d < through)
             as_far += d == through
             if before == top_of(dist):
                 first_arc, last_arc = arcs_of(indptr, v)
@@ -225,21 +269,31 @@ def settle_near(
     """Settle buckets until no vertex waits or `until` are settled; REASON says why it returned.
 
     The predecessor is the first nearer vertex, by position, that explains a distance; none over an arc that leads no
-    farther. What is found is listed while there is room.
+    farther; without parents none at all. What is found is listed while there is room.
     """
     num_settled = 0
     state[REASON] = ENDED
     while state[REASON] == ENDED:
-        relax_near(near, far, where, state, bounds, indptr, targets, weights, cutoff, dist, parents, listed)
+        left = len(until) - num_settled
+        pause = state[PAUSE_LIMIT]
+        if left > 0:
+            pause = min(pause, state[SCANNED] + state[FAR_SCANNED] + ARCS_PER_CHECK + left)
+        relax_near(near, far, where, state, bounds, indptr, targets, weights, cutoff, pause, dist, parents, listed)
         scanned = state[SCANNED] + state[FAR_SCANNED]
         if is_wasteful(scanned, state[FOUND_ARCS], state[WASTE_LIMIT]):
             state[REASON] = WASTEFUL
-        elif state[HEAD] != state[TAIL] and has_many_repeated(state[REPEATED], state[RELAXED]):
-            halve_bucket(near, far, where, state, bounds, dist)
-        elif state[HEAD] != state[TAIL]:
-            state[REASON] = PAUSED if scanned > state[PAUSE_LIMIT] else TOO_WIDE
-        else:
+        elif state[HEAD] == state[TAIL]:
             while num_settled < len(until) and dist[until[num_settled]] < bounds[BOUND]:
                 num_settled += 1
-            if 0 < num_settled == len(until) or not scan_far(near, far, where, state, bounds, dist):
+            if 0 < num_settled == len(until):
                 break
+            if not scan_far(near, far, where, state, bounds, dist, end_of(until[num_settled:], dist)):
+                break
+        elif has_many_repeated(state[REPEATED], state[RELAXED]):
+            halve_bucket(near, far, where, state, bounds, dist)
+        elif scanned > state[PAUSE_LIMIT]:
+            state[REASON] = PAUSED
+        elif left > 0 and scanned > pause:
+            narrow_bucket(near, far, where, state, bounds, dist, end_of(until[num_settled:], dist))
+        else:
+            state[REASON] = TOO_WIDE

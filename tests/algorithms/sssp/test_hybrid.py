@@ -12,7 +12,7 @@ from on_ranks import run_on_ranks
 from strategies import graphs_and_sources, orders
 from sweep_checks import of_users
 from tiers import examples
-from zoo import CASES, ZOO, chain_of_cliques, make_case, random_case, zoo_sources
+from zoo import CASES, ZOO, GraphCase, chain_of_cliques, make_case, random_case, zoo_sources
 
 from mgraph.algorithms.common.traversal import Trace
 from mgraph.algorithms.predecessors.rows import find_predecessors
@@ -54,7 +54,7 @@ def search(case, sources, order="degree", until=(), cutoff=None, **thresholds):
         patch.setattr(hybrid, "NARROW_SHARE", share or hybrid.NARROW_SHARE)
         patch.setattr(hybrid, "MAX_WASTED", thresholds.get("max_wasted", hybrid.MAX_WASTED))
         if "width" in thresholds:
-            patch.setattr(hybrid, "_width", lambda shard, comm, dtype: thresholds["width"])
+            patch.setattr(hybrid, "first_width", lambda shard, comm, dtype: thresholds["width"])
         patch.setattr(hybrid, "STEP_ARCS", thresholds.get("step_arcs", hybrid.STEP_ARCS))
         if delta is not None:
             patch.setattr(hybrid, "default_delta", lambda shard, dtype, mean_weight: delta)
@@ -138,6 +138,21 @@ def test_search_may_end_behind_its_targets(how):
         beyond = got[dist > dist[far]]
         assert (np.isinf(beyond) | (beyond == dist[dist > dist[far]])).all()
         assert np.isinf(beyond).any()
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float32", "float64"])
+def test_bucket_of_all_vertices_ends_behind_the_targets(dtype):
+    """Leave most arcs of a dense graph, though all of its vertices are below the first bound."""
+    ends = np.random.default_rng(5).integers(0, 2000, (2, 40_000)).astype(np.uint32)
+    weights = np.random.default_rng(6).integers(1, 250, ends.shape[1]).astype(dtype)
+    case = GraphCase("dense", 2000, *ends, weights, False)
+    dist = oracles.sssp(case, [0])
+    nearest = np.argsort(dist, kind="stable")[[0, 3, 20]].tolist()
+    (whole,) = check(case, [0], width=1 << 20)
+    shards, found, (step,) = search(case, [0], until=nearest, width=1 << 20)
+    got = of_users(shards, [0], [found.distances])
+    np.testing.assert_array_equal(got[nearest], dist[nearest])
+    assert step["arcs"] < whole["arcs"] / 4
 
 
 def test_search_of_all_cores_may_end_behind_targets_that_one_core_settles():
