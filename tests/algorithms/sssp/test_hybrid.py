@@ -155,6 +155,18 @@ def test_bucket_of_all_vertices_ends_behind_the_targets(dtype):
     assert step["arcs"] < whole["arcs"] / 4
 
 
+def test_near_targets_are_found_in_few_arcs_over_weights_of_all_magnitudes():
+    random = np.random.default_rng(5)
+    ends = random.integers(0, 2000, (2, 16_000)).astype(np.uint32)
+    weights = np.exp(random.normal(0, 6, ends.shape[1])).astype(np.float32)
+    case = GraphCase("skewed", 2000, *ends, weights, False)
+    dist = oracles.sssp(case, [0])
+    nearest = np.argsort(dist, kind="stable")[[5, 20]].tolist()
+    shards, found, (step,) = search(case, [0], until=nearest)
+    np.testing.assert_array_equal(of_users(shards, [0], [found.distances])[nearest], dist[nearest])
+    assert step["arcs"] < len(weights) / 8
+
+
 def test_search_of_all_cores_may_end_behind_targets_that_one_core_settles():
     """Of a vertex beyond them a tentative distance is dropped."""
     rng = np.random.default_rng(5)
