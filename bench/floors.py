@@ -5,7 +5,7 @@
 The floors in bench/peers.toml are sums of bytes that must be moved and of unavoidable latencies, at the rates that
 bench/rates.py measures:
 
-- Shortest paths: the arcs that suffice to verify known distances over weight-sorted rows. For a bound: of vertices up
+- Shortest paths: the arcs that suffice to verify known distances, if rows are by weight. For a bound: of vertices up
   to the bound, the arcs that do not lead beyond it; of all others, the arcs not heavier than their distance. The bound
   is the one with the fewest arcs. Each arc is read and its other end looked up. The arcs of a path depend on each
   other: two loads and an atomic for each arc of the longest path.

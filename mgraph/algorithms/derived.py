@@ -11,13 +11,14 @@ import numpy as np
 
 from mgraph.algorithms.variant import Derived, GraphSizes
 from mgraph.backends.base import PersistentBackend
+from mgraph.backends.numba_helpers import LIGHTEST_BITS
 from mgraph.backends.rates_file import require_rates
 from mgraph.comm.base import Communicator
 from mgraph.shard.edge_blocks import require_blocks
 from mgraph.shard.host_copy import host_copy
 from mgraph.shard.in_rows import require_first_neighbors, require_in_rows
+from mgraph.shard.lightest_arcs import require_lightest_arcs, wants_lightest_arcs
 from mgraph.shard.shard import Shard, cached_on_shard
-from mgraph.shard.weight_sorted_rows import require_weight_sorted_rows, wants_weight_sorted_rows
 
 
 def _make_in_rows(shard: Shard, comm: Communicator, dtype: np.dtype) -> bool:
@@ -50,12 +51,12 @@ def _make_first_neighbors(shard: Shard, comm: Communicator) -> bool:
     return True
 
 
-def _make_weight_sorted_rows(shard: Shard, comm: Communicator, dtype: np.dtype) -> bool:
-    """Sort this rank's rows if that pays and there is room; ranks need not agree."""
-    wanted = wants_weight_sorted_rows(shard.info)
+def _make_lightest_arcs(shard: Shard, comm: Communicator, dtype: np.dtype) -> bool:
+    """Take the lightest arcs of this rank's rows if that pays and there is room; ranks need not agree."""
+    wanted = wants_lightest_arcs(shard.info)
     if wanted:
-        require_weight_sorted_rows(shard)
-    return not wanted or shard.weight_sorted_rows is not None
+        require_lightest_arcs(shard)
+    return not wanted or shard.lightest_arcs is not None
 
 
 def _make_host_copy(shard: Shard, comm: Communicator, dtype: np.dtype) -> bool:
@@ -67,8 +68,8 @@ def _make_host_copy(shard: Shard, comm: Communicator, dtype: np.dtype) -> bool:
     return True
 
 
-def _weight_sorted_bytes(sizes: GraphSizes) -> int:
-    return sizes.row_arcs * (sizes.vertex + sizes.weight)
+def _lightest_bytes(sizes: GraphSizes) -> int:
+    return (sizes.row_arcs >> LIGHTEST_BITS) * (sizes.vertex + sizes.weight)
 
 
 def _edge_block_bytes(sizes: GraphSizes) -> int:
@@ -79,8 +80,8 @@ def _edge_block_bytes(sizes: GraphSizes) -> int:
 IN_ROWS = Derived("in_rows", _make_in_rows)
 # The first target of every row side by side; its bytes are counted with those of the searches that read it.
 FIRST_NEIGHBORS = Derived("first_neighbors", lambda shard, comm, dtype: _make_first_neighbors(shard, comm))
-# Rows with light arcs first.
-WEIGHT_SORTED_ROWS = Derived("weight_sorted_rows", _make_weight_sorted_rows, _weight_sorted_bytes)
+# The lightest arcs of every row, by weight.
+LIGHTEST_ARCS = Derived("lightest_arcs", _make_lightest_arcs, _lightest_bytes)
 # The rows in the host's memory; on the GPU it takes nothing.
 HOST_COPY = Derived("host_copy", _make_host_copy)
 # The segment-sorted edges that sweeps read; all that the compact layout has.

@@ -21,8 +21,8 @@ from mgraph.comm.peer_memory import MAX_RANKS
 from mgraph.errors import UsageError
 from mgraph.ingest.plan import bytes_of, state_bytes
 from mgraph.partition import Partition
+from mgraph.shard.lightest_arcs import SPARSE_DEGREE, wants_lightest_arcs
 from mgraph.shard.shard import GraphInfo, Shard
-from mgraph.shard.weight_sorted_rows import SPARSE_DEGREE, wants_weight_sorted_rows
 from mgraph.types import vertex_dtype
 
 # What a caller may ask for in addition to the short name of a variant: any variant, any but the sweep, the sweep.
@@ -184,7 +184,7 @@ class Conditions:
             has_persistent_kernels and has_peer_memory and 1 < partition.num_ranks <= MAX_RANKS,
             info.directed,
             info.num_arcs / max(partition.num_positions, 1),
-            wants_weight_sorted_rows(info),
+            wants_lightest_arcs(info),
             # Zeros of floats may have two signs, which have an order.
             has_equal_weights=info.min_weight == info.max_weight != 0,
         )

@@ -182,6 +182,8 @@ def state_of(position, stride, multiplier):
 
 # Classes of weights: class c holds the weights w with c <= w * scale < c + 1, the last class all heavier ones too.
 WEIGHT_CLASSES = 256
+# Of a row the lightest 1 / 2^LIGHTEST_BITS of all arcs are kept by class too (shard/lightest_arcs.py).
+LIGHTEST_BITS = 2
 
 
 @inline
@@ -200,7 +202,7 @@ def class_edge(weight, scale):
 
 @inline
 def light_end(weights, begin, end, scale, edge):
-    """Return the end of the arcs with a scaled weight below `edge`, in a weight-sorted row begin..end."""
+    """Return the end of the arcs with a scaled weight below `edge`, in begin..end by class."""
     while begin < end:
         middle = (begin + end) >> 1
         if np.float64(weights[middle]) * scale < edge:

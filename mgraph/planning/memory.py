@@ -13,7 +13,7 @@ from typing import cast
 
 import numpy as np
 
-from mgraph.algorithms.derived import EDGE_BLOCKS, WEIGHT_SORTED_ROWS
+from mgraph.algorithms.derived import EDGE_BLOCKS, LIGHTEST_ARCS
 from mgraph.algorithms.pagerank.bins import ARC_BINS
 from mgraph.algorithms.variant import Conditions, GraphSizes, Variant, select
 from mgraph.algorithms.variants import (
@@ -69,7 +69,7 @@ LOADED = "while it is loaded"
 KEPT = "input kept on the host"
 # Structures in addition to the rows that only some searches make.
 BLOCKS = "edge blocks for sweeps"
-WEIGHT_SORTED = "weight-sorted rows for sssp"
+LIGHTEST = "lightest arcs for sssp"
 BINNED = "arc bins for pagerank"
 CHECKED = "while components are validated"
 SPANNED = "while a forest is validated"
@@ -80,7 +80,7 @@ CONNECTED = "while terminals are connected"
 FROM_MANY = "while distances from many sources are found"
 EXTRAS = {
     BLOCKS: "edge blocks, if a sweep is requested",
-    WEIGHT_SORTED: "weight-sorted rows, if there is room for them",
+    LIGHTEST: "the lightest arcs of every row, if there is room for them",
     BINNED: "arc bins, if there is room for them",
     CHECKED: "validation, if it is requested",
     SCORED: "PageRank and HITS",
@@ -448,9 +448,9 @@ def _search_parts(sizes: GraphSizes, conditions: Conditions) -> dict[str, int]:
         parts[RESULT_ROUTING] = _routing_bytes(sizes) + (users if conditions.has_rows else 0)
     if buffers := max(_bytes_of("peer_buffers", variant, sizes) for variant in searches.values()):
         parts[PEER_BUFFERS] = buffers
-    if sorted_rows := max(_bytes_of(WEIGHT_SORTED_ROWS.name, variant, sizes) for variant in searches.values()):
+    if lightest_arcs := max(_bytes_of(LIGHTEST_ARCS.name, variant, sizes) for variant in searches.values()):
         # Without room for them the search relaxes whole rows.
-        parts[WEIGHT_SORTED] = sorted_rows
+        parts[LIGHTEST] = lightest_arcs
     return parts
 
 

@@ -36,7 +36,7 @@ def _copy_of_rows(shard: Shard) -> Shard:
         user_of_local=None,
         position_of_user=None,
         labels=None,
-        weight_sorted_rows=None,
+        lightest_arcs=None,
         blocks={},
         kept={},
         made_over=None,

@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 @dataclass
 class Rows:
-    """Adjacency lists of the owned vertices (CSR), sorted by target position, or first by weight class.
+    """Adjacency lists of the owned vertices (CSR), sorted by target position.
 
     `targets` are state indices. Vertex `local` has the arcs indptr[local] .. indptr[local + 1].
     """
@@ -40,6 +40,21 @@ class Rows:
     def nbytes(self) -> int:
         parts = (self.indptr, self.targets, self.weights, self.first_neighbors)
         return sum(part.nbytes for part in parts if part is not None)
+
+
+@dataclass(frozen=True)
+class LightestArcs:
+    """The lightest arcs of every row again, by class of weight.
+
+    Those of vertex `local` begin at indptr[local] >> LIGHTEST_BITS.
+    """
+
+    targets: Array
+    weights: Array
+
+    @property
+    def nbytes(self) -> int:
+        return self.targets.nbytes + self.weights.nbytes
 
 
 @dataclass(frozen=True)
@@ -212,7 +227,7 @@ class Shard:
     # Derived data, built on first use, and dropped by for_call(), except for the blocks of a shard without rows.
     in_rows: Rows | None = None  # of a directed graph
     blocks: dict[int, EdgeBlocks] = field(default_factory=dict)  # by bytes of a state
-    weight_sorted_rows: Rows | None = None  # light arcs first; they share indptr with the rows
+    lightest_arcs: LightestArcs | None = None
     result_routing: ResultRouting | None = None  # of several ranks in degree order
     overflowed_itemsize: int = 0  # bytes of the widest distance dtype that a search has overflowed
     exceeds_uint8_levels: bool = False  # a search has exceeded the levels that uint8 holds
@@ -235,7 +250,7 @@ class Shard:
         if self.made_over is not None and self.made_over() is comm:
             return self
         self.made_over = weakref.ref(comm)
-        self.in_rows = self.weight_sorted_rows = self.result_routing = None
+        self.in_rows = self.lightest_arcs = self.result_routing = None
         self.overflowed_itemsize = 0
         self.exceeds_uint8_levels = False
         self.kept.clear()
@@ -288,9 +303,8 @@ class Shard:
     @property
     def nbytes(self) -> int:
         tables = (self.user_of_local, self.position_of_user, self.stored_degrees)
-        parts = [self.stored_rows, self.in_rows, self.result_routing, *self.blocks.values(), *tables]
-        if self.weight_sorted_rows is not None:
-            parts += [self.weight_sorted_rows.targets, self.weight_sorted_rows.weights]
+        derived = (self.in_rows, self.lightest_arcs, self.result_routing)
+        parts = [self.stored_rows, *derived, *self.blocks.values(), *tables]
         return sum(part.nbytes for part in parts if part is not None)
 
     @property

@@ -28,7 +28,7 @@ from mgraph.generate.rmat import Rmat
 from mgraph.generate.spec import parse_spec
 from mgraph.ingest.survey import Survey
 from mgraph.planning.memory import in_use_bytes, plan_graph
-from mgraph.shard import weight_sorted_rows as weight_sorted
+from mgraph.shard import lightest_arcs
 
 ROOT = pathlib.Path(__file__).parents[2]
 # One GPU with a graph of many arcs and of weights beyond a bucket; the settings of the tests differ from it.
@@ -67,7 +67,7 @@ COMPACT = {"layout": "compact"}
         ({**COMPACT, **GPUS}, "sweep", "sweep", None, None),
         ({"failed": frozenset({"first_neighbors"})}, "step", "persistent", "afforest", "persistent"),
         ({**GPUS, "failed": frozenset({"peer_buffers"})}, "step", "near_far", "afforest", "persistent"),
-        ({**CPU, "failed": frozenset({"weight_sorted_rows"})}, "hybrid", "hybrid", "afforest", "boruvka"),
+        ({**CPU, "failed": frozenset({"lightest_arcs"})}, "hybrid", "hybrid", "afforest", "boruvka"),
     ],
     ids=str,
 )
@@ -246,14 +246,14 @@ def test_one_gpu_without_memory_for_first_neighbors_runs_the_step_variant(monkey
         mg.validate(found)
 
 
-def test_cpu_rank_without_memory_for_weight_sorted_rows_searches_by_one_core(monkeypatch):
+def test_cpu_rank_without_memory_for_lightest_arcs_searches_by_one_core(monkeypatch):
     with on_cpu(1) as cluster, crowd(cluster) as g:
-        monkeypatch.setattr(weight_sorted, "SEARCH_BYTES", 1 << 60)
+        monkeypatch.setattr(lightest_arcs, "SEARCH_BYTES", 1 << 60)
         found = mg.sssp(g, 3)
         assert found.stats.variant == "sssp.hybrid"
         assert {step["method"] for step in found.stats.supersteps} == {"serial"}
         mg.validate(found)
-        with pytest.raises(UsageError, match=r"could not be made here: weight_sorted_rows"):
+        with pytest.raises(UsageError, match=r"could not be made here: lightest_arcs"):
             mg.sssp(g, 3, method="delta_stepping")
 
 

@@ -203,8 +203,7 @@ def test_plan_prints_needs_and_advice():
     assert "on each of 2 ranks" in table
     # Needs of optional searches are in the table but not in the sum.
     assert (
-        "not counted as needed: edge blocks, if a sweep is requested; weight-sorted rows"
-        in run("plan", "rmat:9").stdout
+        "not counted as needed: edge blocks, if a sweep is requested; the lightest arcs" in run("plan", "rmat:9").stdout
     )
     assert (
         "not counted as needed: PageRank and HITS; spanning forests\n"

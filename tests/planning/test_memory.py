@@ -151,12 +151,12 @@ def test_plan_of_a_graph_covers_its_shard(source, num_ranks):
     assert made.enough_ranks == num_ranks
     with InProcessCluster(num_ranks) as cluster:
         g = Graph.from_source(source, cluster=cluster)
-        # With in-rows and weight-sorted rows, which searches build.
+        # With in-rows and lightest arcs, which searches build.
         (bfs if source.weight_dtype is None else sssp)(g, 0)
         largest = max(shard.nbytes for objects in cluster._objects for shard in [objects[g._key]])
     # Planned for all edges: only a build finds the parallel ones.
     assert 0.85 * made.parts["graph"] - 4096 <= 1.4 * largest
-    assert largest <= 1.1 * (made.parts["graph"] + made.parts.get("weight-sorted rows for sssp", 0)) + 4096
+    assert largest <= 1.1 * (made.parts["graph"] + made.parts.get("lightest arcs for sssp", 0)) + 4096
 
 
 @pytest.mark.parametrize(("layout", "num_ranks"), [("rows", 3), ("compact", 3), ("rows", 1)])

@@ -9,15 +9,15 @@ from on_ranks import run_on_ranks
 from mgraph.algorithms.common.traversal import Trace
 from mgraph.api.traversal import state_dtype
 from mgraph.backends.cpu import CpuBackend
-from mgraph.shard.weight_sorted_rows import require_weight_sorted_rows
+from mgraph.shard.lightest_arcs import require_lightest_arcs
 
 
-def distances(search, case, sources, order="degree", backend=None, *, weight_sorted=False, **options):
+def distances(search, case, sources, order="degree", backend=None, *, has_lightest=False, **options):
     """Return one rank's distances, and its trace."""
     backend = backend or CpuBackend(1)
     shards = build_shards(case, 1, order, backend)
-    if weight_sorted:
-        require_weight_sorted_rows(shards[0])
+    if has_lightest:
+        require_lightest_arcs(shards[0])
     positions = oracles.positions(case, order)[sources].tolist()
     starts = [p for p in positions if p < shards[0].partition.num_positions]
 

@@ -123,9 +123,9 @@ def own_lines(setting: Setting, g: Graph, algorithm: str, expected: list[Expecte
             g.cluster.run(forget, g._key)
             yield line("mgraph, no pull", "persistent")
         g.cluster.run(forget, g._key)
-        # A search that was prepared before makes no weight-sorted rows again.
+        # A search that was prepared before takes no lightest arcs again.
         own_times(g, algorithm, "persistent", expected[:1])
-        if algorithm == "sssp" and shard.weight_sorted_rows is not None:
-            with mock.patch.object(shard, "weight_sorted_rows", None):
+        if algorithm == "sssp" and shard.lightest_arcs is not None:
+            with mock.patch.object(shard, "lightest_arcs", None):
                 yield line("mgraph, plain rows", "persistent")
     yield line("mgraph", "frontier")

@@ -15,8 +15,8 @@ from mgraph.algorithms.common.traversal import Traversal
 from mgraph.algorithms.variant import GraphSizes
 from mgraph.backends.totals import count_between
 from mgraph.comm.base import Communicator
+from mgraph.shard.lightest_arcs import SPARSE_DEGREE
 from mgraph.shard.shard import GraphInfo, Shard
-from mgraph.shard.weight_sorted_rows import SPARSE_DEGREE
 from mgraph.types import unreached_of
 
 NARROW = tuple(np.dtype(name) for name in ("uint16", "uint32"))

@@ -6,9 +6,9 @@ one hop nearer, over those arcs, to a vertex that has one or to a source. So eve
 result is the same for any number of ranks. A round over all open vertices finds a hop; where one finds less than half
 of them, one CPU rank finds all further hops along the arcs of what it has found (as_far_kernels.py).
 
-Where there are weight-sorted rows, long rows are searched there: all arcs that are no longer than the whole path, of
-which the smallest position counts. All others are searched by position, up to the first hit, and so are long rows with
-many arcs as light as that.
+Where there are lightest arcs, long rows are searched there: all arcs that are no longer than the whole path, of which
+the smallest position counts. All others are searched by position, up to the first hit, and so are long rows whose
+lightest arcs are all as light as that.
 
 A source that is attached by a heavy arc makes every path long, though most arcs of a path lie in a dense region.
 Vertices below the dense-region threshold have few arcs, and push their candidates along these; above it an arc counts
@@ -23,7 +23,9 @@ from mgraph.algorithms.derived import IN_ROWS
 from mgraph.algorithms.predecessors.as_far_kernels import explain_from
 from mgraph.algorithms.predecessors.rows_kernels import (
     BLOCK_ROW,
+    LANE_ROW,
     digest_distances,
+    find_before_candidates,
     find_core,
     find_equal,
     find_nearer,
@@ -34,9 +36,9 @@ from mgraph.algorithms.predecessors.rows_kernels import (
 from mgraph.algorithms.variant import Variant
 from mgraph.backends.cpu import CpuBackend
 from mgraph.comm.base import Communicator
+from mgraph.shard.lightest_arcs import class_scale
 from mgraph.shard.shard import GraphInfo, Shard, long_rows
 from mgraph.shard.user_ids import gather_states
-from mgraph.shard.weight_sorted_rows import class_scale
 from mgraph.types import LEVEL, Array, none_of, unreached_of
 
 # A mean degree below which a vertex looks up few distances (uni24 and grid4k on one H200: a third less time, and more).
@@ -134,7 +136,7 @@ def _explain_from(shard: Shard, last: np.ndarray, dist: np.ndarray, parents: np.
 
 
 def _may_be_light(shard: Shard, weights: Array | None) -> bool:
-    """Return whether weight-sorted rows, which are out-rows, are in-rows too: arcs lead both ways."""
+    """Return whether lightest arcs, which are those of out-rows, are those of in-rows too: arcs lead both ways."""
     return weights is not None and not shard.info.directed
 
 
@@ -147,18 +149,23 @@ def _find_nearer(
     threshold: Array | None,
     counters: Array,
 ) -> None:
-    """Find nearer predecessors, among light arcs of weight-sorted rows; count vertices without one."""
+    """Find nearer predecessors, of long rows among light arcs; count vertices without one."""
     backend = shard.backend
     rows = shard.incoming
     info = shard.info
     # In degree order the longest rows come first; of a directed graph that is the order by both degrees.
     falls = info.order == "degree" and not info.directed
-    # A rank without memory for weight-sorted rows scans whole rows that have a candidate: as if arcs were of one class.
-    light, scale = (rows, 0.0) if shard.weight_sorted_rows is None else (shard.weight_sorted_rows, class_scale(info))
-    if _may_be_light(shard, weights) and (threshold is not None or shard.weight_sorted_rows is not None):
+    lightest = shard.lightest_arcs
+    scale = class_scale(info)
+    if _may_be_light(shard, weights) and lightest is not None:
         find_nearer_by_weight[backend](
-            0, shard.num_owned, int(falls), light.indptr, light.targets, light.weights, scale, dist, threshold, *shape,
-            parents,
+            0, shard.num_owned, int(falls), rows.indptr, lightest.targets, lightest.weights, scale, dist, threshold,
+            *shape, parents,
+        )  # fmt: skip
+    if threshold is not None:
+        find_before_candidates[backend](
+            0, long_rows(shard, LANE_ROW), rows.indptr, rows.targets, weights, lightest and lightest.weights, scale,
+            dist, threshold, *shape, parents,
         )  # fmt: skip
     low_bytes = None
     if wants_low_bytes(info, dist, backend.cache_bytes):

@@ -66,22 +66,21 @@ extern "C" __global__ void take_offers(i64 lo, i64 hi, const vertex_t* candidate
 }
 
 extern "C" __global__ void find_nearer_by_weight(i64 lo, i64 hi, i64 falling, const i64* indptr,
-                                                 const vertex_t* targets, const weight_t* weights,
-                                                 double scale, const dist_t* dist,
-                                                 const dist_t* threshold, i64 base, i64 stride,
-                                                 i64 multiplier, vertex_t* parents) {
+                                                 const vertex_t* lightest_targets,
+                                                 const weight_t* lightest_weights, double scale,
+                                                 const dist_t* dist, const dist_t* threshold,
+                                                 i64 base, i64 stride, i64 multiplier,
+                                                 vertex_t* parents) {
   dist_t dense_begin = threshold ? *threshold : 0;
   LightArcs light = {indptr,
-                     targets,
-                     weights,
+                     {lightest_targets, lightest_weights, scale},
                      dist,
                      parents,
-                     scale,
                      dense_begin,
                      base,
                      stride,
                      multiplier,
-                     Arcs(targets, weights, indptr[hi])};
+                     Arcs(lightest_targets, lightest_weights, lightest_begin(indptr[hi]))};
   // In degree order the longest rows come first: those of hubs are dealt out in parts, so that all
   // warps have some.
   i64 hubs = falling ? count_longer_rows(HUB_ROW, lo, hi, indptr) - lo : 0;
@@ -101,6 +100,40 @@ extern "C" __global__ void find_nearer_by_weight(i64 lo, i64 hi, i64 falling, co
   // Degrees fall, not row lengths: rows have lost their parallel arcs, and a few longer ones come
   // behind shorter ones. No other kernel scans those that have a candidate.
   if (dense_begin) light.search_rows<32>(num_medium, hi, false);
+}
+
+extern "C" __global__ void __launch_bounds__(1024)
+    find_before_candidates(i64 lo, i64 hi, const i64* indptr, const vertex_t* targets,
+                           const weight_t* weights, const weight_t* lightest_weights, double scale,
+                           const dist_t* dist, const dist_t* threshold, i64 base, i64 stride,
+                           i64 multiplier, vertex_t* parents) {
+  dist_t dense_begin = *threshold;
+  if (!dense_begin) return;
+  LightestArcs lightest = {nullptr, lightest_weights, scale};
+  auto open = [&](const Row& row) {
+    if (row.length() <= LANE_ROW || row.own <= dense_begin || row.own == top_of<dist_t>::value() ||
+        row.parent == top_of<vertex_t>::value())
+      return false;
+    return lightest.are_all_below(lightest.of_row(row.begin, row.end),
+                                  class_edge((dist_t)(row.own - dense_begin), scale));
+  };
+  auto explains = [&](dist_t own, const vertex_t(&u)[DEPTH], const dist_t(&w)[DEPTH]) {
+    dist_t near[DEPTH];
+    u32 hits = 0;
+#pragma unroll
+    for (int k = 0; k < DEPTH; k++) near[k] = (dist_t)(own - dense_begin) < w[k] ? own : dist[u[k]];
+#pragma unroll
+    for (int k = 0; k < DEPTH; k++)
+      hits |= (u32)(near[k] < own && (dist_t)(near[k] + w[k]) == own) << k;
+    return hits;
+  };
+  auto settle = [&](i64 v, const Row& row, i64 i) {
+    if (i == row.end) return;
+    vertex_t parent = position_of(targets[i], stride, multiplier);
+    if (parent < row.parent) store_relaxed(&parents[v], parent);
+  };
+  settle_by_block(lo, hi, {indptr, dist + base, parents}, Arcs(targets, weights, indptr[hi]), open,
+                  explains, settle);
 }
 
 extern "C" __global__ void __launch_bounds__(1024)

@@ -1,7 +1,8 @@
-// How rows_kernels.cu searches rows, sorted by position or by weight, for the first arc that
-// explains a distance.
+// How rows_kernels.cu searches rows, or their lightest arcs, for the first arc that explains a
+// distance.
 
 #include "frontiers.cuh"
+#include "lightest_arcs.cuh"
 #include "prelude.cuh"
 
 // A row of BLOCK_ROW arcs or more is searched by a thread block, one of up to LANE_ROW by one
@@ -10,9 +11,6 @@
 constexpr i64 BLOCK_ROW = 1024, LANE_ROW = 64;
 // Longer rows are divided among warps where only their light arcs are scanned.
 constexpr i64 HUB_ROW = 16384;
-// Where more than one arc of a row in this many is light, and it has no candidate, it is left to be
-// scanned by position, up to the first hit.
-constexpr i64 LIGHT_SHARE = 4;
 // Arcs of a thread in flight.
 constexpr int DEPTH = 4;
 
@@ -119,39 +117,38 @@ struct Rows {
     return {own[v], load_relaxed(&parents[v]), indptr[v], indptr[v + 1]};
   }
 };
-// Call settle(v, row, i) for every v with an open row, where i is the first arc that explains its
-// distance, or the row's end. explains(own, u, w) returns which of DEPTH arcs do.
+// Call settle(v, row, i), by a whole block, for every v with an open row, where i is the first arc
+// that explains its distance, or the row's end. explains(own, u, w) returns which of DEPTH arcs do.
 template <class Open, class Explains, class Settle>
-__device__ inline void settle_long_rows(i64 lo, i64 hi, const Rows& rows, const Arcs& arcs,
-                                        Open open, Explains explains, Settle settle) {
+__device__ inline void settle_by_block(i64 lo, i64 hi, const Rows& rows, const Arcs& arcs,
+                                       Open open, Explains explains, Settle settle) {
   BlockRows& s = block_rows();
-  auto is_long = [&](i64 v) {
-    Row row = rows(v);
-    return row.length() >= BLOCK_ROW && open(row);
-  };
   // In degree order the longest rows are adjacent: each block gets one of them.
-  each_row_by_block<1>(lo, hi, true, is_long, [&](i64 v) {
-    Row row = rows(v);
-    __syncthreads();  // all threads have read the hit of the row before
-    if (threadIdx.x == 0) s.first_hit = row.end;
-    __syncthreads();
-    for (i64 first = row.begin; first < row.end; first += DEPTH * blockDim.x) {
-      i64 i = first + threadIdx.x;
-      vertex_t u[DEPTH];
-      dist_t w[DEPTH];
-      arcs.load_strided(i, blockDim.x, row.end, u, w);
-      u32 hits = explains(row.own, u, w);
-      if (hits) atomic_min(&s.first_hit, i + (__ffs(hits) - 1) * (i64)blockDim.x);
-      if (__syncthreads_or(hits)) break;
-    }
-    if (threadIdx.x == 0) settle(v, row, s.first_hit);
-  });
+  each_row_by_block<1>(
+      lo, hi, true, [&](i64 v) { return open(rows(v)); },
+      [&](i64 v) {
+        Row row = rows(v);
+        __syncthreads();  // all threads have read the hit of the row before
+        if (threadIdx.x == 0) s.first_hit = row.end;
+        __syncthreads();
+        for (i64 first = row.begin; first < row.end; first += DEPTH * blockDim.x) {
+          i64 i = first + threadIdx.x;
+          vertex_t u[DEPTH];
+          dist_t w[DEPTH];
+          arcs.load_strided(i, blockDim.x, row.end, u, w);
+          u32 hits = explains(row.own, u, w);
+          if (hits) atomic_min(&s.first_hit, i + (__ffs(hits) - 1) * (i64)blockDim.x);
+          if (__syncthreads_or(hits)) break;
+        }
+        if (threadIdx.x == 0) settle(v, row, s.first_hit);
+      });
 }
 template <class Open, class Explains, class Settle>
 __device__ inline void settle_rows(i64 lo, i64 hi, i64 long_rows, const Rows& rows,
                                    const Arcs& arcs, Open open, Explains explains, Settle settle) {
   i64 num_long = long_rows < hi ? long_rows : hi, step = warp_count() * 32;
-  settle_long_rows(lo, num_long, rows, arcs, open, explains, settle);
+  auto is_long = [&](const Row& row) { return row.length() >= BLOCK_ROW && open(row); };
+  settle_by_block(lo, num_long, rows, arcs, is_long, explains, settle);
   // The next step's rows are in flight.
   Row upcoming = {}, row;
   if (lo + thread_index() < hi) upcoming = rows(lo + thread_index());
@@ -203,20 +200,19 @@ __device__ inline i64 count_longer_rows(i64 length, i64 lo, i64 hi, const i64* i
   return lo;
 }
 
-// Weight-sorted rows: the first vertex by position that explains a row's distance.
+// Light arcs: the first vertex by position that explains a row's distance. A row is left out where
+// all of its lightest arcs are light: by position, up to the first hit, it is scanned as fast.
 struct LightArcs {
   const i64* indptr;
-  const vertex_t* targets;
-  const weight_t* weights;
+  LightestArcs lightest;
   const dist_t* dist;
   vertex_t* parents;
-  double scale;
   dist_t dense_begin;
   i64 base, stride, multiplier;
   Arcs arcs;
 
-  __device__ inline bool is_light(dist_t weight, double edge) const {
-    return (double)weight * scale < edge;
+  __device__ inline double edge(dist_t own) const {
+    return class_edge((dist_t)(own - dense_begin), lightest.scale);
   }
   // Search DEPTH arcs from `at` on, `step` apart, none behind `end`; `last` becomes the last one's
   // weight.
@@ -235,40 +231,34 @@ struct LightArcs {
     *last = w[DEPTH - 1];
     return parent;
   }
-  // Whether so many arcs are light that a row by position is searched as fast. A row with a
-  // candidate is not searched there again: if none was found here, it had none before.
-  __device__ inline bool has_too_many(i64 v, i64 begin, i64 end, double edge) const {
-    return is_light((dist_t)weights[begin + (end - begin) / LIGHT_SHARE], edge) &&
-           load_relaxed(&parents[v]) == top_of<vertex_t>::value();
-  }
   // Search the `part`-th of `parts` of a hub's row, by a whole warp.
   __device__ inline vertex_t first_of_part(i64 v, dist_t own, i64 part, i64 parts) const {
     vertex_t parent = top_of<vertex_t>::value();
     dist_t last;
-    i64 first = indptr[v], end = indptr[v + 1];
-    double edge = class_edge((dist_t)(own - dense_begin), scale);
-    if (has_too_many(v, first, end, edge)) return parent;
-    end = light_end_by_warp(weights, first, end, scale, edge);
-    for (first += part * 32 * DEPTH; first < end; first += parts * 32 * DEPTH) {
-      vertex_t found = first_of(first + lane_index(), 32, end, own, &last);
+    Slots row = lightest.of_row(indptr[v], indptr[v + 1]);
+    if (lightest.are_all_below(row, edge(own))) return parent;
+    row.end = light_end_by_warp(lightest.weights, row.begin, row.end, lightest.scale, edge(own));
+    for (i64 at = row.begin + part * 32 * DEPTH; at < row.end; at += parts * 32 * DEPTH) {
+      vertex_t found = first_of(at + lane_index(), 32, row.end, own, &last);
       if (found < parent) parent = found;
     }
     return warp_min(parent);
   }
   // Search a row for each sub-warp tile, if it `is_open`; all lanes of a tile return the parent.
   // Heavy arcs come behind light ones: a tile continues as long as its last arc is light.
-  template <int TILE> __device__ inline vertex_t first_by_tile(bool is_open, i64 v, i64 begin,
-                                                               i64 end, dist_t own) const {
+  template <int TILE>
+  __device__ inline vertex_t first_by_tile(bool is_open, i64 begin, i64 end, dist_t own) const {
     vertex_t parent = top_of<vertex_t>::value();
     int lane = lane_index() % TILE;
-    double edge = is_open ? class_edge((dist_t)(own - dense_begin), scale) : 0;
-    bool scans = is_open && !has_too_many(v, begin, end, edge);
-    for (i64 at = begin; __any_sync(WARP, scans); at += TILE * DEPTH) {
+    Slots row = lightest.of_row(begin, end);
+    double light_edge = is_open ? edge(own) : 0;
+    bool scans = is_open && !lightest.are_all_below(row, light_edge);
+    for (i64 at = row.begin; __any_sync(WARP, scans); at += TILE * DEPTH) {
       dist_t last = 0;
-      vertex_t found = scans ? first_of(at + lane, TILE, end, own, &last) : parent;
+      vertex_t found = scans ? first_of(at + lane, TILE, row.end, own, &last) : parent;
       if (found < parent) parent = found;
       last = __shfl_sync(WARP, last, TILE - 1, TILE);
-      scans = scans && at + TILE * DEPTH < end && is_light(last, edge);
+      scans = scans && at + TILE * DEPTH < row.end && (double)last * lightest.scale < light_edge;
     }
     for (int d = TILE / 2; d; d >>= 1) {
       vertex_t other = __shfl_xor_sync(WARP, parent, d);
@@ -298,7 +288,7 @@ struct LightArcs {
         i64 row = __shfl_sync(WARP, v, source_lane), first = __shfl_sync(WARP, begin, source_lane);
         i64 last = __shfl_sync(WARP, end, source_lane);
         vertex_t parent =
-            first_by_tile<TILE>(lane >= 0, row, first, last, __shfl_sync(WARP, own, source_lane));
+            first_by_tile<TILE>(lane >= 0, first, last, __shfl_sync(WARP, own, source_lane));
         if (lane >= 0 && lane_index() % TILE == 0 && parent < parents[row]) parents[row] = parent;
         for (int k = 0; k < 32 / TILE; k++) rows &= rows - 1;
       }

@@ -13,13 +13,19 @@ import numpy as np
 
 from mgraph.backends.kernel import kernel
 from mgraph.backends.numba_atomics import atomic_add, atomic_min
-from mgraph.backends.numba_helpers import class_edge, position_of, state_of, top_of
+from mgraph.backends.numba_helpers import (
+    LIGHTEST_BITS,
+    class_edge,
+    inline,
+    light_end,
+    position_of,
+    state_of,
+    top_of,
+)
 
 # As in the CUDA file: rows of more arcs are scanned by a warp, and of at least BLOCK_ROW by a thread block.
 LANE_ROW = 64
 BLOCK_ROW = 1024
-# Of a weight-sorted row at most one arc in this many is scanned, or none if it has no candidate.
-LIGHT_SHARE = 4
 
 
 @kernel(lanes=32, block=1024, vertex_t="targets", weight_t="weights", dist_t="dist")
@@ -125,41 +131,67 @@ def digest_distances(lo, hi, dist, low_bytes):
         low_bytes[v] = np.uint8(dist[v])
 
 
-@kernel(lanes=32, block=256, vertex_t="targets", weight_t="weights", dist_t="dist")
+@kernel(lanes=32, block=256, vertex_t="lightest_targets", weight_t="lightest_weights", dist_t="dist")
 def find_nearer_by_weight(
-    lo, hi, falling, indptr, targets, weights, scale, dist, threshold, base, stride, multiplier, parents
-):
-    """Find parents of long rows where rows are weight-sorted: most arcs are too heavy to scan.
+    lo, hi, falling, indptr, lightest_targets, lightest_weights, scale, dist, threshold, base, stride, multiplier,
+    parents,
+):  # fmt: skip
+    """Find parents of long rows among light arcs: most arcs are too heavy to scan.
 
-    A vertex without one stays open for find_nearer, which counts it, and so does one with too many light arcs and no
-    candidate. `falling` says that hardly a row is longer than the one before; without a threshold those that are may
-    stay open.
+    A vertex without one stays open for find_nearer, which counts it, and so does one whose lightest arcs are all light.
+    `falling` says that hardly a row is longer than the one before; without a threshold those that are may stay open.
     """
-    none = np.iinfo(parents.dtype).max
     top = top_of(dist)
     dense_begin = dist.dtype.type(0) if threshold is None else threshold[0]
     for v in range(lo, hi):
         own = dist[base + v]
+        if indptr[v + 1] - indptr[v] <= LANE_ROW or own == top or own <= dense_begin:
+            continue
+        max_weight = dist.dtype.type(own - dense_begin)
+        begin = indptr[v] >> LIGHTEST_BITS
+        end = indptr[v + 1] >> LIGHTEST_BITS
+        light = light_end(lightest_weights, begin, end, scale, class_edge(max_weight, scale))
+        if light == end:
+            continue
+        for i in range(begin, light):
+            if _explains(lightest_targets[i], lightest_weights[i], own, max_weight, dist):
+                parents[v] = min(parents[v], position_of(lightest_targets[i], stride, multiplier))
+
+
+@kernel(lanes=32, block=1024, vertex_t="targets", weight_t="weights", dist_t="dist")
+def find_before_candidates(
+    lo, hi, indptr, targets, weights, lightest_weights, scale, dist, threshold, base, stride, multiplier, parents
+):
+    """Find parents that precede a candidate, of long rows whose lightest arcs are all light, or that have none.
+
+    No other kernel searches these.
+    """
+    none = np.iinfo(parents.dtype).max
+    top = top_of(dist)
+    dense_begin = threshold[0]
+    for v in range(lo, hi):
+        own = dist[base + v]
         begin = indptr[v]
         end = indptr[v + 1]
-        if end - begin <= LANE_ROW or own == top or own <= dense_begin:
+        if end - begin <= LANE_ROW or own == top or not 0 < dense_begin < own or parents[v] == none:
             continue
-        parent = parents[v]
-        last = begin
         max_weight = dist.dtype.type(own - dense_begin)
-        edge = class_edge(max_weight, scale)
-        while last < end and np.float64(weights[last]) * scale < edge:
-            last += 1
-        if last - begin > (end - begin) // LIGHT_SHARE and parent == none:
-            continue
-        for i in range(begin, last):
-            weight = dist.dtype.type(weights[i])
-            if max_weight < weight:
+        if lightest_weights is not None:
+            last = end >> LIGHTEST_BITS
+            edge = class_edge(max_weight, scale)
+            if light_end(lightest_weights, begin >> LIGHTEST_BITS, last, scale, edge) < last:
                 continue
-            near = dist[targets[i]]
-            if near < own and dist.dtype.type(near + weight) == own:
-                parent = min(parent, position_of(targets[i], stride, multiplier))
-        parents[v] = parent
+        for i in range(begin, end):
+            if _explains(targets[i], weights[i], own, max_weight, dist):
+                parents[v] = min(parents[v], position_of(targets[i], stride, multiplier))
+                break
+
+
+@inline
+def _explains(u, weight, own, max_weight, dist):
+    """Return whether an arc that is no heavier than `max_weight` leads from u, which is nearer, to this distance."""
+    weight = dist.dtype.type(weight)
+    return weight <= max_weight and dist[u] < own and dist.dtype.type(dist[u] + weight) == own
 
 
 @kernel(lanes=32, block=1024, vertex_t="targets", weight_t="weights", dist_t="dist")

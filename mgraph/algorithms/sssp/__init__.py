@@ -4,7 +4,7 @@
     persistent             one GPU: one launch for the whole search
     sweep                  over edge blocks, every edge in every superstep: where it is requested, or without rows
     hybrid                 one CPU rank: Dijkstra by one core while few vertices wait, else buckets by all cores
-    delta_stepping         one rank with weight-sorted rows: light arcs by buckets, heavy ones once
+    delta_stepping         one rank with lightest arcs: light arcs by buckets, heavy ones once
     near_far               everywhere else: a near and a far queue, candidates sent by the communicator
 
 All give the same distances, to the bit. `X.py` is the loop, `X_kernels.py` and `X_kernels.cu` its kernels.

@@ -1,4 +1,4 @@
-"""Find shortest paths by frontiers on one rank, over weight-sorted rows.
+"""Find shortest paths by frontiers on one rank, over rows with their lightest arcs.
 
     near = sources, below a first bound of delta
     repeat until nothing is near and nothing waits:
@@ -24,8 +24,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from mgraph.algorithms.common.traversal import Trace, Traversal
-from mgraph.algorithms.derived import WEIGHT_SORTED_ROWS
-from mgraph.algorithms.sssp.delta_stepping_kernels import list_settled, measure_heavy, pull_distances, relax_light
+from mgraph.algorithms.derived import LIGHTEST_ARCS
+from mgraph.algorithms.sssp.delta_stepping_kernels import list_settled, pull_distances, relax_light
 from mgraph.algorithms.sssp.near_far import (
     are_settled,
     default_delta,
@@ -34,12 +34,18 @@ from mgraph.algorithms.sssp.near_far import (
     step_bytes,
     typical_weight,
 )
-from mgraph.algorithms.sssp.near_far_kernels import clear_marks, relax_frontier, scan_distances, split_found
+from mgraph.algorithms.sssp.near_far_kernels import (
+    clear_marks,
+    measure_rows,
+    relax_frontier,
+    scan_distances,
+    split_found,
+)
 from mgraph.algorithms.variant import Variant
 from mgraph.comm.base import Communicator
 from mgraph.partition import own_states
+from mgraph.shard.lightest_arcs import class_scale
 from mgraph.shard.shard import Shard
-from mgraph.shard.weight_sorted_rows import class_scale
 from mgraph.types import Array, unreached_of
 
 # Buckets with less than this share of the arcs of the largest one are widened, once that one has more than PEAK_ARCS or
@@ -87,7 +93,7 @@ class BucketSearch:
     """The arrays of one search, whose distances may have been found in part."""
 
     def __init__(self, shard: Shard, trace: Trace, dist: Array, cutoff: float | int | None, delta: float | int) -> None:
-        assert shard.weight_sorted_rows is not None, "the caller has built them"
+        assert shard.lightest_arcs is not None, "the caller has made them"
         backend = shard.backend
         n = shard.num_owned
         partition = shard.partition
@@ -96,7 +102,8 @@ class BucketSearch:
         self.trace = trace
         self.n = n
         self.first_delta = delta
-        self.rows = shard.weight_sorted_rows
+        self.rows = shard.rows
+        self.lightest = shard.lightest_arcs
         self.scale = class_scale(shard.info)
         self.pulls = not shard.info.directed
         self.top = unreached_of(dist.dtype)
@@ -141,8 +148,8 @@ class BucketSearch:
         size = self.near_size
         self.counters[:] = 0
         relax_light[backend](
-            0, size, self.near, rows.indptr, rows.targets, rows.weights, self.scale, self.bounds, self.dist,
-            self.marked, self.found, self.counters,
+            0, size, self.near, rows.indptr, rows.targets, rows.weights, self.lightest.targets, self.lightest.weights,
+            self.scale, self.bounds, self.dist, self.marked, self.found, self.counters,
         )  # fmt: skip
         self.near, self.found = self.found, self.near
         self.near_size, arcs, lengths = backend.to_host(self.counters).tolist()
@@ -179,8 +186,8 @@ class BucketSearch:
         backend = self.backend
         rows = self.rows
         pull_distances[backend](
-            0, self.n, rows.indptr, rows.targets, rows.weights, self.scale, self.bounds, self.dist, self.near,
-            self.lowest, self.counters,
+            0, self.n, rows.indptr, rows.targets, rows.weights, self.lightest.targets, self.lightest.weights,
+            self.scale, self.bounds, self.dist, self.near, self.lowest, self.counters,
         )  # fmt: skip
         self.near_size, arcs, settled = backend.to_host(self.counters).tolist()
         self.settled_row_arcs += settled
@@ -197,9 +204,7 @@ class BucketSearch:
         self.settled_row_arcs += settled
         begins = backend.xp.empty(size, np.int64)
         offsets = backend.xp.zeros(size + 1, np.int64)
-        measure_heavy[backend](
-            0, size, self.bucket, rows.indptr, rows.weights, self.dist, self.bounds, self.scale, begins, offsets[1:]
-        )
+        measure_rows[backend](0, size, self.bucket, rows.indptr, self.n, begins, offsets[1:])
         backend.xp.cumsum(offsets[1:], out=offsets[1:])
         arcs = int(offsets[-1])
         self.counters[:] = 0
@@ -238,7 +243,7 @@ VARIANT = Variant(
     "sssp.delta_stepping",
     when="on one rank, if many arcs are heavier than a bucket is wide, the host starting each step",
     applies=lambda conditions: conditions.has_rows and conditions.num_ranks == 1 and conditions.has_heavy_arcs,
-    needs=(WEIGHT_SORTED_ROWS,),
+    needs=(LIGHTEST_ARCS,),
     bytes=step_bytes,
     loop=sssp_delta_stepping,
     takes_until=True,

@@ -1,8 +1,9 @@
-"""Relax light arcs of weight-sorted rows, and process heavy ones at the end of a bucket.
+"""Relax light arcs, and pull over them at the end of a bucket.
 
 `bounds` holds, in the state's dtype: below what all is settled, below what is near, the cutoff, the begin of the bucket
 that was settled last, and the distance below which a vertex is pulled from. `scale` makes classes of weights
-(class_of in backends/numba_helpers.py), by which rows are sorted: a few heavier arcs of a class may be taken for light.
+(class_of in backends/numba_helpers.py), by which a row's lightest arcs are sorted. Where all of these are light enough
+the whole row is read.
 """
 
 from __future__ import annotations
@@ -11,12 +12,15 @@ import numpy as np
 
 from mgraph.backends.kernel import kernel
 from mgraph.backends.numba_atomics import atomic_add, atomic_min
-from mgraph.backends.numba_helpers import BUFFER, class_edge, flush, hold, light_end, set_bit
+from mgraph.backends.numba_helpers import BUFFER, LIGHTEST_BITS, class_edge, flush, hold, inline, light_end, set_bit
 
 
 @kernel(vertex_t="targets", weight_t="weights", dist_t="dist")
-def relax_light(lo, hi, frontier, indptr, targets, weights, scale, bounds, dist, marked, near, counters):
-    """Relax the arcs that may end below the bound; list, once each, vertices lowered below it.
+def relax_light(
+    lo, hi, frontier, indptr, targets, weights, lightest_targets, lightest_weights, scale, bounds, dist, marked, near,
+    counters,
+):  # fmt: skip
+    """Relax the arcs that end no farther than the bound; list, once each, vertices lowered below it.
 
     `counters` are the length of near, the arcs, and the sum of the rows' lengths. As in relax_frontier a source that is
     lowered meanwhile is found itself.
@@ -30,31 +34,30 @@ def relax_light(lo, hi, frontier, indptr, targets, weights, scale, bounds, dist,
         d = dist[u]
         begin = indptr[u]
         end = indptr[u + 1]
-        edge = class_edge(bound - d, scale)
-        i = begin
-        while i < end and np.float64(weights[i]) * scale < edge:
-            v = targets[i]
-            through = dist.dtype.type(d + dist.dtype.type(weights[i]))
-            i += 1
-            if through >= dist[v] or through > cutoff:
+        total += end - begin
+        first = begin >> LIGHTEST_BITS
+        last = end >> LIGHTEST_BITS
+        split = light_end(lightest_weights, first, last, scale, class_edge(bound - d, scale))
+        near_targets = targets
+        near_weights = weights
+        if split < last:
+            near_targets = lightest_targets
+            near_weights = lightest_weights
+            begin = first
+            end = split
+        for i in range(begin, end):
+            through = dist.dtype.type(d + dist.dtype.type(near_weights[i]))
+            if through > bound or through > cutoff:
+                continue
+            v = near_targets[i]
+            if through >= dist[v]:
                 continue
             if through < atomic_min(dist, v, through) and through < bound and set_bit(marked, v):
                 length = hold(buffer, length, v, near, counters)
-        arcs += i - begin
-        total += end - begin
+        arcs += end - begin
     flush(buffer, length, near, counters)
     atomic_add(counters, 1, arcs)
     atomic_add(counters, 2, total)
-
-
-@kernel(vertex_t="frontier", weight_t="weights", dist_t="dist")
-def measure_heavy(lo, hi, frontier, indptr, weights, dist, bounds, scale, begins, lengths):
-    """Find the heavy arcs of settled vertices: those that relax_light left out."""
-    for i in range(lo, hi):
-        v = frontier[i]
-        end = indptr[v + 1]
-        begins[i] = light_end(weights, indptr[v], end, scale, class_edge(bounds[0] - dist[v], scale))
-        lengths[i] = end - begins[i]
 
 
 @kernel(vertex_t="near", dist_t="dist")
@@ -87,7 +90,9 @@ def list_settled(lo, hi, indptr, dist, bounds, marked, settled, near, lowest, co
 
 
 @kernel(vertex_t="targets", weight_t="weights", dist_t="dist")
-def pull_distances(lo, hi, indptr, targets, weights, scale, bounds, dist, near, lowest, counters):
+def pull_distances(
+    lo, hi, indptr, targets, weights, lightest_targets, lightest_weights, scale, bounds, dist, near, lowest, counters
+):
     """Lower unsettled distances over the arcs from settled vertices, and list near vertices.
 
     Where unsettled vertices are pulled from too, those that are lowered are near. No vertex of the bucket that was
@@ -104,21 +109,26 @@ def pull_distances(lo, hi, indptr, targets, weights, scale, bounds, dist, near, 
     best = lowest[0]
     for v in range(lo, hi):
         d = before = dist[v]
+        row_begin = indptr[v]
+        row_end = indptr[v + 1]
         if d < settled:
-            total += indptr[v + 1] - indptr[v] if d >= begin else 0
+            total += row_end - row_begin if d >= begin else 0
             continue
+        i = row_begin >> LIGHTEST_BITS
+        last = row_end >> LIGHTEST_BITS
         edge = class_edge(d - begin, scale)
-        for i in range(indptr[v], indptr[v + 1]):
-            if np.float64(weights[i]) * scale >= edge:
-                break
-            arcs += 1
-            other = dist[targets[i]]
-            if other >= pull_limit:
-                continue
-            through = dist.dtype.type(other + dist.dtype.type(weights[i]))
-            if through < d and through <= cutoff:
+        while i < last and np.float64(lightest_weights[i]) * scale < edge:
+            through = _pulled(d, lightest_targets[i], lightest_weights[i], dist, pull_limit, cutoff)
+            if through < d:
                 d = through
                 edge = class_edge(d - begin, scale)
+            arcs += 1
+            i += 1
+        if i == last:
+            for j in range(row_begin, row_end):
+                if begin + dist.dtype.type(weights[j]) < d:
+                    d = _pulled(d, targets[j], weights[j], dist, pull_limit, cutoff)
+            arcs += row_end - row_begin
         dist[v] = d
         if d < bound and (d < before or pull_limit == settled):
             num_near = hold(buffer, num_near, v, near, counters)
@@ -128,3 +138,13 @@ def pull_distances(lo, hi, indptr, targets, weights, scale, bounds, dist, near, 
     atomic_min(lowest, 0, best)
     atomic_add(counters, 1, arcs)
     atomic_add(counters, 2, total)
+
+
+@inline
+def _pulled(d, u, weight, dist, pull_limit, cutoff):
+    """Return the distance over the arc from u, if that is below `d`; else `d`."""
+    near = dist[u]
+    if near >= pull_limit:
+        return d
+    through = dist.dtype.type(near + dist.dtype.type(weight))
+    return through if through < d and through <= cutoff else d

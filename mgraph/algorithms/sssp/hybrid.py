@@ -9,7 +9,7 @@
 A bucket of all cores takes some 100 us and a scan of all distances, whatever is in it; one core takes some 30 ns a
 vertex of a road map, and several times as long in order of distance. Any loop begins where another one ends: nearer
 vertices than a bound are settled, and all their arcs relaxed; all others that are reached wait. Where there are no
-weight-sorted rows, or a few weights are so heavy that these sort no others, one core searches to the end.
+lightest arcs, or a few weights are so heavy that classes sort no others, one core searches to the end.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 from mgraph.algorithms.common.dtype_ladder import searched_bytes
 from mgraph.algorithms.common.gpu_or_host import max_wide_arcs
 from mgraph.algorithms.common.traversal import Trace, Traversal
-from mgraph.algorithms.derived import WEIGHT_SORTED_ROWS
+from mgraph.algorithms.derived import LIGHTEST_ARCS
 from mgraph.algorithms.predecessors.as_far_kernels import explain_as_far
 from mgraph.algorithms.sssp import hybrid_near_kernels as near_kernels
 from mgraph.algorithms.sssp.delta_stepping import BucketSearch
@@ -51,10 +51,10 @@ from mgraph.backends.recycled import restore_later
 from mgraph.comm.base import Communicator
 from mgraph.errors import CommAborted
 from mgraph.partition import own_states
+from mgraph.shard.lightest_arcs import class_scale
 from mgraph.shard.narrow_indptr import NARROW_BYTES, narrow_indptr
 from mgraph.shard.shard import Shard, cached_on_shard
 from mgraph.shard.user_ids import SMALL_SHARE
-from mgraph.shard.weight_sorted_rows import class_scale
 from mgraph.types import Array, none_of, unreached_of
 
 # The width of one core's first bucket, in typical weights per mean degree; the loop changes it. (Roads and meshes of
@@ -138,8 +138,8 @@ def near_shapes(num_vertices: int, vertex: np.dtype, num_listed: int) -> tuple[t
 
 
 def _may_be_wide(shard: Shard, comm: Communicator) -> bool:
-    """Return whether rows are sorted by weight, and their classes are not so wide that most arcs are of the first."""
-    return shard.weight_sorted_rows is not None and typical_weight(shard, comm) * class_scale(shard.info) >= 1
+    """Return whether there are lightest arcs, and their classes are not so wide that most are of the first."""
+    return shard.lightest_arcs is not None and typical_weight(shard, comm) * class_scale(shard.info) >= 1
 
 
 def _settle_buckets(buckets: BucketSearch, targets: Array) -> Array | None:
@@ -309,7 +309,7 @@ VARIANT = Variant(
     "sssp.hybrid",
     when="on one CPU rank, narrow searches by one core in one loop, wide ones by all cores",
     applies=lambda conditions: conditions.is_one_cpu,
-    wants=(WEIGHT_SORTED_ROWS,),
+    wants=(LIGHTEST_ARCS,),
     bytes=_bytes,
     loop=sssp_hybrid,
     takes_until=True,

@@ -40,13 +40,13 @@ from mgraph.algorithms.variant import GraphSizes, Variant
 from mgraph.backends.base import Backend
 from mgraph.comm.base import Communicator
 from mgraph.partition import own_states
+from mgraph.shard.lightest_arcs import DELTA_LIGHTEST, SPARSE_DEGREE
 from mgraph.shard.shard import GraphInfo, Shard, cached_on_shard
-from mgraph.shard.weight_sorted_rows import DELTA_WEIGHT_SORTED, SPARSE_DEGREE
 from mgraph.types import Array, smallest_of, unreached_of
 
 # Delta in mean weights per mean degree: few vertices are relaxed twice, and the rounds are long enough to wait for
-# other ranks. One rank alone has cheap rounds, and does better with narrower buckets; but over weight-sorted rows wider
-# ones cost little, and on meshes and road maps, of low degree, its rounds are so short that many mean weights are best
+# other ranks. One rank alone has cheap rounds, and does better with narrower buckets; but with lightest arcs wider ones
+# cost little, and on meshes and road maps, of low degree, its rounds are so short that many mean weights are best
 # (rmat20 to 24, uni24 and grid4k on one H200).
 DELTA = 32.0
 DELTA_ALONE = 4.0
@@ -107,16 +107,14 @@ def typical_weight(shard: Shard, comm: Communicator) -> float:
 def default_delta(
     shard: Shard,
     dtype: np.dtype,
-    weight_sorted: float = DELTA_WEIGHT_SORTED,
+    by_weight: float = DELTA_LIGHTEST,
     mean_weight: float | None = None,
 ) -> float | int:
     """Return the width of a bucket for this graph's degrees and weights, or for another mean weight."""
     info = shard.info
     mean_weight = info.mean_weight if mean_weight is None else mean_weight
     num_ranks = shard.partition.num_ranks
-    widths = (
-        DELTA if num_ranks > 1 else DELTA_ALONE if shard.weight_sorted_rows is None else weight_sorted
-    ) / info.mean_degree
+    widths = (DELTA if num_ranks > 1 else DELTA_ALONE if shard.lightest_arcs is None else by_weight) / info.mean_degree
     if num_ranks == 1 and info.mean_degree < SPARSE_DEGREE:
         widths = DELTA_SPARSE
     return bucket_width(info, dtype, widths * mean_weight)

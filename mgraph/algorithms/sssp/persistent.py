@@ -1,6 +1,6 @@
 """Find shortest paths on one rank in one launch, near before far.
 
-The loop is that of delta_stepping.py where the shard has weight-sorted rows, else that of near_far.py, and so are the
+The loop is that of delta_stepping.py where the shard has lightest arcs, else that of near_far.py, and so are the
 distances: the fixed point is unique. persistent_kernels.cu runs it on the device, where the rounds of a deep graph cost
 microseconds. Where even that is too much the CPU is faster: the first search of a graph ends with the bucket of its
 round TRIAL_ROUNDS, and its time decides (common/gpu_or_host.py).
@@ -18,7 +18,7 @@ from mgraph.algorithms.common.cost_model import sssp_costs
 from mgraph.algorithms.common.dtype_ladder import end_of, searched_bytes
 from mgraph.algorithms.common.gpu_or_host import try_gpu
 from mgraph.algorithms.common.traversal import Trace, Traversal, watched_and_listed
-from mgraph.algorithms.derived import DEVICE_RATES, WEIGHT_SORTED_ROWS
+from mgraph.algorithms.derived import DEVICE_RATES, LIGHTEST_ARCS
 from mgraph.algorithms.sssp.near_far import default_delta, drop_unsettled
 from mgraph.algorithms.sssp.persistent_kernels import (
     COUNTERS,
@@ -40,11 +40,11 @@ from mgraph.backends.rates_file import require_rates
 from mgraph.backends.totals import total
 from mgraph.comm.base import Communicator
 from mgraph.errors import CommAborted
+from mgraph.shard.lightest_arcs import SPARSE_DEGREE, class_scale
 from mgraph.shard.shard import Shard, cached_on_shard, long_rows
-from mgraph.shard.weight_sorted_rows import SPARSE_DEGREE, class_scale
 from mgraph.types import unreached_of
 
-# Widths of a bucket over weight-sorted rows, as in near_far.py: in one launch arcs cost little, rounds much. Narrower
+# Widths of a bucket by lightest arcs, as in near_far.py: in one launch arcs cost little, rounds much. Narrower
 # where pulls settle what is far (rmat28 on one H200: 25 ms with 1.7, 32 with 5; a directed web 1.3 and 0.9). Wider in
 # natural order, where no vertex has many more arcs than others (uni24: 7.3 ms with 7, 7.6 with 5).
 DELTA_PULLED = 1.7
@@ -73,7 +73,7 @@ def sssp_persistent(
     backend = shard.backend
     if not shard.num_owned:
         return Traversal(backend.xp.empty(0, dtype), None)
-    search = _prepare_search(shard, dtype, shard.weight_sorted_rows is not None)
+    search = _prepare_search(shard, dtype, shard.lightest_arcs is not None)
     is_trial = shard.faster_on_host.get("sssp") is None and not until and cutoff in (None, search.end)
     for max_rounds in [TRIAL_ROUNDS] * is_trial + [ALL_ROUNDS]:
         search.on_host[0] = 0
@@ -110,8 +110,8 @@ class _Search:
         num = shard.num_owned
         info = shard.info
         has_hubs = info.order == "degree"
-        weight_sorted = shard.weight_sorted_rows is not None
-        rows = shard.weight_sorted_rows or shard.rows
+        rows = shard.rows
+        lightest = shard.lightest_arcs
         of_hubs = DELTA_PUSHED if info.directed else DELTA_PULLED
         width = default_delta(shard, dtype, of_hubs if has_hubs else DELTA_EVEN)
         parameters = LAUNCH_PARAMETERS.arranged(
@@ -131,14 +131,18 @@ class _Search:
         self.end = end_of(info, dtype)
         self._shared = np.zeros(COUNTERS["sources"], np.int64)
         self._shared[: len(parameters) + len(costs)] = (*parameters, *costs)
-        words, self.on_host = backend.host_words(len(REPORT) + RECORD_WORDS * MAX_RECORDS)
+        host_words, self.on_host = backend.host_words(len(REPORT) + RECORD_WORDS * MAX_RECORDS)
         vertex = rows.targets.dtype
-        bits, queues, tags, log = work_lengths(num, len(rows.targets), weight_sorted=weight_sorted)
+        words, queues, log = work_lengths(num, len(rows.targets), has_far_queue=lightest is None)
+        kernel, by_weight = (
+            (find_distances, ())
+            if lightest is None
+            else (find_distances_by_weight, (lightest.targets, lightest.weights))
+        )
         self.launch = backend.prepared(
-            find_distances_by_weight if weight_sorted else find_distances, 0, num, backend.abort_word,
-            rows.indptr, rows.targets, rows.weights, Allocated(num, dtype), Allocated(bits, np.dtype(np.uint32)),
-            Allocated(queues, vertex), Allocated(tags, np.dtype(np.uint32)), Bound(np.dtype(np.int64)),
-            Allocated(log, np.dtype(np.int64)), words,
+            kernel, 0, num, backend.abort_word, rows.indptr, rows.targets, rows.weights, *by_weight,
+            Allocated(num, dtype), Allocated(words, np.dtype(np.uint32)), Allocated(queues, vertex),
+            Bound(np.dtype(np.int64)), Allocated(log, np.dtype(np.int64)), host_words,
         )  # fmt: skip
 
     def counters(
@@ -165,10 +169,10 @@ class _Search:
 
 
 @cached_on_shard
-def _prepare_search(shard: Shard, dtype: np.dtype, weight_sorted: bool) -> _Search:
+def _prepare_search(shard: Shard, dtype: np.dtype, has_lightest: bool) -> _Search:
     """Return the prepared search.
 
-    `weight_sorted` is part of the key: weight-sorted rows may be added later.
+    `has_lightest` is part of the key: lightest arcs may be added later.
     """
     return _Search(shard, dtype)
 
@@ -188,7 +192,7 @@ def _bytes(sizes: GraphSizes) -> int:
     owned = sizes.owned
     arcs = sizes.row_arcs
     vertex = sizes.vertex
-    work = work_bytes(owned, arcs, vertex, weight_sorted=arcs >= SPARSE_DEGREE * owned)
+    work = work_bytes(owned, arcs, vertex, has_far_queue=arcs < SPARSE_DEGREE * owned)
     return searched_bytes(sizes, has_peer_buffers=False) * owned + work + (vertex + 9) * owned
 
 
@@ -197,7 +201,7 @@ VARIANT = Variant(
     when="on one GPU, in one launch",
     applies=lambda conditions: conditions.has_rows and conditions.has_persistent_kernels and conditions.num_ranks == 1,
     needs=(DEVICE_RATES,),
-    wants=(WEIGHT_SORTED_ROWS,),
+    wants=(LIGHTEST_ARCS,),
     bytes=_bytes,
     loop=sssp_persistent,
     takes_until=True,

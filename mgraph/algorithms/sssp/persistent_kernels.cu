@@ -1,18 +1,20 @@
-// Near and far in one launch, by two kernels: over rows in any order, relaxed whole, and over
-// weight-sorted rows, of which a round relaxes the light arcs alone.
+// Near and far in one launch, by two kernels: over rows in any order, relaxed whole, and over rows
+// with their lightest arcs, of which a round relaxes the light ones alone.
 
 #include "frontiers.cuh"
+#include "lightest_arcs.cuh"
 #include "persistent_kernels.cuh"
 #include "prelude.cuh"
 
 // The loop of both kernels: rounds while near has vertices, then the next bucket. Variant is
 // NearFar or LightHeavy.
-template <class Variant> __device__ inline void run_search(Variant& search, const u32* abort,
-                                                           i64 num_bits, i64* log, i64* report) {
+template <class Variant>
+__device__ inline void run_search(Variant& search, const u32* abort, i64* log, i64* report) {
   dist_t top = top_of<dist_t>::value();
   i64 n = search.n, *counters = search.counters;
   for (i64 v = thread_index(); v < n; v += thread_count()) search.dist[v] = top;
-  for (i64 i = thread_index(); i < num_bits; i += thread_count()) search.bits[i] = 0;
+  for (i64 i = thread_index(); i < search.tags() - search.words; i += thread_count())
+    search.words[i] = 0;
   if (thread_index() < 3) *distance_at(rotated(counters, LOWEST, (int)thread_index())) = top;
   for (i64 i = threadIdx.x; i < search.hubs; i += blockDim.x) search.hub[i] = top;
   if (!grid_barrier(&counters[ARRIVED], abort)) return;
@@ -55,15 +57,20 @@ template <class Variant> __device__ inline void run_search(Variant& search, cons
 
 // Rows in any order, relaxed whole.
 struct WholeRows {
-  static constexpr u32 REMAINDER_FLAG = 0;
-  static constexpr int MAX_HOP_VERTICES = 64;
+  static constexpr u32 REMAINDER_FLAG = 0, LIGHTEST_FLAG = 0;
+  static constexpr int MAX_HOP_VERTICES = 64, NUM_BITMAPS = 3;
   static constexpr bool pulls = false;
   const i64* indptr;
+  const vertex_t* targets;
   const weight_t* weights;
   dist_t bound;
+  __device__ inline vertex_t target(i64 slot) const { return targets[slot]; }
+  __device__ inline dist_t weight(i64 slot) const { return (dist_t)weights[slot]; }
   __device__ inline void limit_to_light(LaneArcs*) {}
-  __device__ inline void limit_remainder(LaneArcs*) {}
-  __device__ inline i64 end_of_light_pieces(i64, i64 end) { return end; }
+  __device__ inline void limit_long_row(LaneArcs*) {}
+  __device__ inline void load_lightest(LaneArcs*) {}
+  __device__ inline void limit_piece(LaneArcs*) {}
+  __device__ inline bool is_wanted(dist_t, dist_t, bool) { return true; }
   __device__ inline bool can_pull_from(dist_t) { return false; }
 };
 
@@ -92,22 +99,10 @@ struct NearFar : SsspSearch<WholeRows> {
   }
   // Find the vertices below the raised bound where far is not kept as a queue: scan all distances.
   __device__ inline void scan_all(dist_t settled) {
-    for (i64 first = warp_index() * 32 * SCAN_DEPTH; first < n;
-         first += warp_count() * 32 * SCAN_DEPTH) {
-      dist_t d[SCAN_DEPTH];
-      u32 near = 0;
-      load_distances(first, d);
-#pragma unroll
-      for (int k = 0; k < SCAN_DEPTH; k++) {
-        if (d[k] >= bound && d[k] < lowest) lowest = d[k];
-        if (settled <= d[k] && d[k] < bound) near |= 1u << k;
-      }
-      for (int k = 0; k < SCAN_DEPTH; k++) {
-        if (!__any_sync(0xFFFFFFFFu, near >> k & 1)) continue;
-        staged_near.push(near >> k & 1, (vertex_t)(first + 32 * k + lane_index()));
-        flush(32, false);
-      }
-    }
+    scan_distances(settled, settled, 1 << IS_NEAR, [&](i64 v, u32 which) {
+      staged_near.push(which == IS_NEAR, (vertex_t)v);
+      flush(32, false);
+    });
   }
   // Near is empty: all below the bound is settled. Raise the bound and move vertices below it to
   // near; false where no vertex waits, or enough is settled. No waiting vertex is nearer than
@@ -129,58 +124,64 @@ struct NearFar : SsspSearch<WholeRows> {
   }
 };
 
-// Weight-sorted rows, light arcs first. Near vertices relax the arcs that may end below the bound.
-// The others, heavy for the bucket, wait until it is settled: then its vertices, those in
+// Rows with their lightest arcs. Near vertices relax the arcs that may end below the bound. The
+// others, heavy for the bucket, wait until it is settled: then its vertices, those in
 // [bucket_begin, settled), relax each of them once. Or, from where fewer arcs lead to unsettled
 // vertices, these pull over the arcs that are light enough. When the vertices that pulled have few
 // arcs left, they pull from each other too, in a last bucket without an upper bound.
-struct WeightRows {
-  static constexpr u32 REMAINDER_FLAG = 1u << 31;
-  static constexpr int MAX_HOP_VERTICES = 8;
-  const i64* indptr;
-  const weight_t* weights;
+struct WeightRows : RowsByWeight {
+  static constexpr u32 REMAINDER_FLAG = 1u << 31, LIGHTEST_FLAG = 1u << 30;
+  static constexpr int MAX_HOP_VERTICES = 8, NUM_BITMAPS = 2;
   dist_t bound, bucket_begin, settled;
-  double scale;
   bool pulls, is_last_bucket;
-  // The weight up to which an arc is light. What a bucket leaves of a row, its remainder, is heavy.
-  __device__ inline dist_t max_light_weight(const LaneArcs& s, bool remainder) {
-    return remainder ? pulls ? s.from - bucket_begin : settled - s.from : bound - s.from;
+  // The edge of the arcs that are light; of a remainder, of those light enough to be pulled over.
+  __device__ inline double edge_of(dist_t room) const { return class_edge(room, lightest.scale); }
+  __device__ inline double light_edge(const LaneArcs& s) const {
+    return edge_of(s.remainder ? s.from - bucket_begin : bound - s.from);
   }
-  __device__ inline void limit(LaneArcs* s, bool remainder, i64 split) {
-    *(remainder && !pulls ? &s->begin : &s->end) = split;
+  __device__ inline void set(LaneArcs* s, Slots arcs) const {
+    s->begin = arcs.begin;
+    s->end = arcs.end;
   }
-  __device__ inline void limit_to_light(LaneArcs* s) {
-    s->end =
-        light_end(weights, s->begin, s->end, scale, class_edge(max_light_weight(*s, false), scale));
+  __device__ inline void limit_to_light(LaneArcs* s) const {
+    set(s, light_of(s->begin, s->end, light_edge(*s)));
   }
-  __device__ inline void limit_remainder(LaneArcs* s) {
-    s->pulled = pulls;
-    limit(
-        s, true,
-        light_end(weights, s->begin, s->end, scale, class_edge(max_light_weight(*s, true), scale)));
+  __device__ inline void load_lightest(LaneArcs* s) const { set(s, lightest_of(s->begin, s->end)); }
+  // A piece of a row's lightest arcs is limited as it is loaded: the distance may have fallen.
+  __device__ inline void limit_piece(LaneArcs* s) const {
+    Slots piece = {s->begin - LIGHTEST, s->end - LIGHTEST};
+    set(s, numbered(lightest.limited(piece, light_edge(*s))));
   }
-  // Count the pieces of a long row that have arcs below a class edge, the first included; probe
-  // eight at a time.
-  __device__ inline i64 count_light_pieces(i64 begin, i64 end, double edge) {
-    i64 low = 1, high = (end - begin + PIECE_ARCS - 1) / PIECE_ARCS;
+  // Count the pieces of a long row's lightest arcs that have one below an edge, the first included;
+  // probe eight at a time.
+  __device__ inline i64 count_light_pieces(Slots arcs, double edge) const {
+    i64 low = 1, high = (arcs.end - arcs.begin + PIECE_ARCS - 1) / PIECE_ARCS;
     while (low < high) {
       i64 step = (high - low + 7) / 8, num_light = 0;
 #pragma unroll
       for (int k = 1; k <= 8; k++) {
         i64 piece = low + k * step - 1;
-        num_light += piece < high && (double)weights[begin + piece * PIECE_ARCS] * scale < edge;
+        num_light += piece < high && lightest.is_below(arcs.begin + piece * PIECE_ARCS, edge);
       }
       low += num_light * step;
       if (low + step - 1 < high) high = low + step - 1;
     }
     return low;
   }
-  // Where the light arcs of a long row end for the least distance of the bucket.
-  __device__ inline i64 end_of_light_pieces(i64 begin, i64 end) {
-    i64 last =
-        begin +
-        count_light_pieces(begin, end, class_edge((dist_t)(bound - settled), scale)) * PIECE_ARCS;
-    return last < end ? last : end;
+  // Limit a long row to whole pieces: those with light arcs, or all of the row. The distance of a
+  // near vertex may fall before they are relaxed: it is assumed to be the least of the bucket.
+  __device__ inline void limit_long_row(LaneArcs* s) const {
+    double edge = s->remainder ? light_edge(*s) : edge_of(bound - settled);
+    Slots arcs = lightest.of_row(s->begin, s->end);
+    if (lightest.are_all_below(arcs, edge)) return;
+    i64 end = arcs.begin + count_light_pieces(arcs, edge) * PIECE_ARCS;
+    set(s, numbered({arcs.begin, end < arcs.end ? end : arcs.end}));
+  }
+  // Whether an arc of a light range, or of a remainder, could lower a distance. A push leaves what
+  // ends beyond the bound: of a remainder no more is looked up.
+  __device__ inline bool is_wanted(dist_t from, dist_t weight, bool remainder) const {
+    if (remainder && pulls) return bucket_begin + weight < from;
+    return remainder ? from + weight > settled : from + weight <= bound;
   }
   // Whether a vertex may pull from a neighbor at this distance.
   __device__ inline bool can_pull_from(dist_t d) {
@@ -194,110 +195,94 @@ struct LightHeavy : SsspSearch<WeightRows> {
     keeps_far = false;
     bucket_begin = settled = 0;
     pulls = is_last_bucket = false;
-    scale = __longlong_as_double(counters[SCALE]);
+    lightest.scale = __longlong_as_double(counters[SCALE]);
   }
   __device__ inline void count(Kind kind) {
     if (kind != PULL) block->bucket_arcs += block->totals[TOTAL_ARCS];
     *(kind == PUSH ? &block->bucket_row_arcs : &block->settled_row_arcs) +=
         block->totals[TOTAL_ROWS];
   }
-  // Pull over the first arcs of a row by one lane: after the lightest that lead to settled
-  // vertices few are light enough.
-  __device__ inline void pull_by_lane(LaneArcs* own) {
-    i64 row_end = own->end, last = own->begin + LANE_PULL_ARCS;
-    if (last > row_end) last = row_end;
-    double edge = class_edge((dist_t)(own->from - bucket_begin), scale);
-    bool continues = true;
-    for (i64 at = own->begin; continues && at < last; at += SCAN_DEPTH) {
-      dist_t w[SCAN_DEPTH], other[SCAN_DEPTH];
+  // Pull over a row of a few arcs, or over the first of its lightest arcs, by one lane: after those
+  // that lead to settled vertices few are light enough. What is left is nothing, or all of the row.
+  __device__ inline void pull_by_lane(LaneArcs* row) {
+    bool is_short = row->end - row->begin <= PULL_DEPTH;
+    i64 first = is_short ? row->begin : lightest_begin(row->begin),
+        last = is_short ? row->end : lightest_begin(row->end);
+    int count = (int)(last - first < LANE_PULL_ARCS ? last - first : LANE_PULL_ARCS);
+    const vertex_t* from = (is_short ? targets : lightest.targets) + first;
+    const weight_t* lengths = (is_short ? weights : lightest.weights) + first;
+    double edge = light_edge(*row);
+    for (int at = 0; at < count; at += PULL_DEPTH) {
+      dist_t w[PULL_DEPTH], other[PULL_DEPTH];
 #pragma unroll
-      for (int k = 0; k < SCAN_DEPTH; k++) {
-        i64 i = at + k < last ? at + k : last - 1;
-        vertex_t u = targets[i];
-        w[k] = (dist_t)weights[i];
-        other[k] = (double)w[k] * scale < edge ? load_relaxed(&dist[u]) : top_of<dist_t>::value();
+      for (int k = 0; k < PULL_DEPTH; k++) {
+        int i = at + k < count ? at + k : count - 1;
+        vertex_t u = from[i];
+        w[k] = (dist_t)lengths[i];
+        other[k] =
+            (double)w[k] * lightest.scale < edge ? load_relaxed(&dist[u]) : top_of<dist_t>::value();
       }
 #pragma unroll
-      for (int k = 0; k < SCAN_DEPTH; k++) {
+      for (int k = 0; k < PULL_DEPTH; k++) {
         if (!can_pull_from(other[k])) continue;
         dist_t through = other[k] + w[k];
-        if (through < own->from && through <= block->cutoff) own->from = through;
+        if (through < row->from && through <= block->cutoff) row->from = through;
       }
-      edge = class_edge((dist_t)(own->from - bucket_begin), scale);
-      continues = (double)w[SCAN_DEPTH - 1] * scale < edge;
-      own->begin = at + SCAN_DEPTH < last ? at + SCAN_DEPTH : last;
-      arcs += SCAN_DEPTH;
+      arcs += PULL_DEPTH;
+      edge = light_edge(*row);
+      if (!is_short && (double)w[PULL_DEPTH - 1] * lightest.scale < edge) continue;
+      row->end = row->begin;
+      return;
     }
-    if (!continues) own->end = own->begin;
   }
-  // Relax the remainders of up to 32 staged vertices.
+  // Relax the remainders of up to 32 staged vertices. Vertices whose few arcs were not enough for a
+  // pull are staged once more: 32 of them pull over whole rows.
   __device__ inline void relax_remainders() {
     LaneArcs own = {};
-    i64 row = 0;
     dist_t before = 0;
-    bool is_long = false;
     if (lane_index() < staged_later.pop(&own.u)) {
-      own.begin = row = indptr[own.u];
-      own.end = indptr[own.u + 1];
-      before = load_relaxed(&dist[own.u]);
-      own.from = before;
-      own.pulled = pulls;
-      is_long = own.end - own.begin > PIECE_ARCS;
+      load_remainder(&own);
       vertices++;
+      before = own.from;
       if (pulls) pull_by_lane(&own);
       if (own.from < before) atomic_min(&dist[own.u], own.from);
       if (own.from < before && own.from >= bound && own.from < lowest) lowest = own.from;
     }
+    bool is_long = own.end - own.begin > PIECE_ARCS;
+    if (is_long && pulls) limit_long_row(&own);
+    queue_pieces(is_long, own, REMAINDER_FLAG);
+    if (is_long) own.end = own.begin;
     if (pulls) {
       staged_near.push(own.from < before && own.from < bound && (is_last_bucket || before >= bound),
                        own.u);
       flush(32, true);
+      staged_whole.push(own.begin < own.end, own.u);
+      own = {};
+      if (staged_whole.length >= 32 || !staged_later.length)
+        if (lane_index() < staged_whole.pop(&own.u)) load_remainder(&own);
     }
-    if (own.begin < own.end) {
-      double edge = class_edge(max_light_weight(own, true), scale);
-      if (is_long) {
-        i64 split = row + count_light_pieces(row, own.end, edge) * PIECE_ARCS;
-        if (!pulls)
-          own.begin = split - PIECE_ARCS;
-        else if (split < own.end)
-          own.end = split;
-      } else {
-        limit(&own, true, light_end(weights, own.begin, own.end, scale, edge));
-      }
-    }
-    is_long = is_long && own.begin < own.end;
-    queue_pieces(is_long, own, row, REMAINDER_FLAG);
-    if (is_long) own.end = own.begin;
     relax(own);
+  }
+  __device__ inline void load_remainder(LaneArcs* own) {
+    own->begin = indptr[own->u];
+    own->end = indptr[own->u + 1];
+    own->from = load_relaxed(&dist[own->u]);
+    own->remainder = true;
   }
   // Scan all distances: stage the vertices that are near and, if `has_remainders`, those with a
   // remainder to relax.
   __device__ inline void classify_all(bool has_remainders) {
-    for (i64 first = warp_index() * 32 * SCAN_DEPTH; first < n;
-         first += warp_count() * 32 * SCAN_DEPTH) {
-      dist_t d[SCAN_DEPTH];
-      u32 in_bucket = 0, unsettled = 0, near = 0;
-      load_distances(first, d);
-#pragma unroll
-      for (int k = 0; k < SCAN_DEPTH; k++) {
-        if (has_remainders && bucket_begin <= d[k] && d[k] < settled) in_bucket |= 1u << k;
-        if (has_remainders && settled <= d[k]) unsettled |= 1u << k;
-        if (!is_last_bucket && settled <= d[k] && d[k] < bound) near |= 1u << k;
-        if (d[k] >= bound && d[k] < lowest) lowest = d[k];
-      }
-      u32 remainder = pulls ? unsettled : in_bucket;
-      for (int k = 0; k < SCAN_DEPTH; k++) {
-        if (!__any_sync(0xFFFFFFFFu, (in_bucket | near | remainder) >> k & 1)) continue;
-        i64 v = first + 32 * k + lane_index();
-        bool has_entry = v < n;
-        if (has_entry && in_bucket >> k & 1) row_arcs += indptr[v + 1] - indptr[v];
-        staged_near.push(has_entry && near >> k & 1, (vertex_t)v);
-        staged_later.push(has_entry && remainder >> k & 1, (vertex_t)v);
-        flush(32, true);
-        while (staged_later.length >= 32) relax_remainders();
-      }
-    }
-    while (staged_later.length) relax_remainders();
+    u32 wanted =
+        (!is_last_bucket || pulls) << IS_NEAR | has_remainders << IN_BUCKET | pulls << IS_FAR;
+    scan_distances(bucket_begin, settled, wanted, [&](i64 v, u32 which) {
+      if (which == IN_BUCKET) row_arcs += indptr[v + 1] - indptr[v];
+      staged_near.push(which == IS_NEAR && !is_last_bucket, (vertex_t)v);
+      bool has_remainder = pulls ? which >= IS_NEAR : which == IN_BUCKET;
+      staged_later.push(has_remainder, (vertex_t)v);
+      flush(32, true);
+      while (staged_later.length >= 32) relax_remainders();
+    });
+    while (staged_later.length || staged_whole.length) relax_remainders();
   }
   // Near is empty: all below the bound is settled. Raise the bound, relax the remainders of the
   // bucket, and find the vertices that are near; false where nothing is left, or enough is settled.
@@ -306,9 +291,10 @@ struct LightHeavy : SsspSearch<WeightRows> {
     dist_t top = top_of<dist_t>::value(), low = block->lowest_waiting;
     i64 all = indptr[n], in_bucket = block->bucket_row_arcs,
         unsettled_arcs = all - block->settled_row_arcs - in_bucket;
+    // Rows that were relaxed twice are in the bucket twice.
+    if (unsettled_arcs < 0) unsettled_arcs = 0;
     if (bound == top || (low == top && !in_bucket) || is_enough()) return false;
     bool can_pull = load_relaxed(&counters[PULLS]), pulled = pulls;
-    // Rows that were relaxed twice are in the bucket twice.
     bool pays = hubs ? 2 * unsettled_arcs < in_bucket : is_pull_cheaper(unsettled_arcs, in_bucket);
     pulls = can_pull && (pulled || pays);
     is_last_bucket = pulled && is_finish(unsettled_arcs, all);
@@ -328,9 +314,8 @@ struct LightHeavy : SsspSearch<WeightRows> {
 
 template <class Variant>
 __device__ inline Variant make_search(i64 n, const i64* indptr, const vertex_t* targets,
-                                      const weight_t* weights, dist_t* dist, u32* bits,
-                                      vertex_t* queues, u32* tags, i64* counters,
-                                      SsspBlock& block) {
+                                      const weight_t* weights, dist_t* dist, u32* words,
+                                      vertex_t* queues, i64* counters, SsspBlock& block) {
   i64 warp = threadIdx.x >> 5;
   Variant search = {};
   search.n = n;
@@ -338,9 +323,8 @@ __device__ inline Variant make_search(i64 n, const i64* indptr, const vertex_t* 
   search.targets = targets;
   search.weights = weights;
   search.dist = dist;
-  search.bits = bits;
+  search.words = words;
   search.queues = queues;
-  search.tags = tags;
   search.counters = counters;
   search.bound = raised(0, *distance_at(&counters[DELTA]));
   search.lowest = top_of<dist_t>::value();
@@ -351,6 +335,7 @@ __device__ inline Variant make_search(i64 n, const i64* indptr, const vertex_t* 
   search.block = &block;
   search.staged_near.items = block.staged[0] + Staging::CAPACITY * warp;
   search.staged_later.items = block.staged[1] + Staging::CAPACITY * warp;
+  search.staged_whole.items = block.staged[2] + Staging::CAPACITY * warp;
   if (threadIdx.x == 0) {
     for (i64& sum : block.sums) sum = 0;
     block.max_pieces = indptr[n] / PIECE_ARCS;
@@ -367,21 +352,24 @@ __device__ inline Variant make_search(i64 n, const i64* indptr, const vertex_t* 
 
 extern "C" __global__ void __launch_bounds__(512, 2)
     find_distances(i64 lo, i64 hi, const u32* abort, const i64* indptr, const vertex_t* targets,
-                   const weight_t* weights, dist_t* dist, u32* bits, vertex_t* queues, u32* tags,
+                   const weight_t* weights, dist_t* dist, u32* words, vertex_t* queues,
                    i64* counters, i64* log, i64* report) {
   __shared__ SsspBlock block;
   auto search =
-      make_search<NearFar>(hi, indptr, targets, weights, dist, bits, queues, tags, counters, block);
-  run_search(search, abort, 3 * ((hi + 31) / 32), log, report);
+      make_search<NearFar>(hi, indptr, targets, weights, dist, words, queues, counters, block);
+  run_search(search, abort, log, report);
 }
 
 extern "C" __global__ void __launch_bounds__(512, 2)
     find_distances_by_weight(i64 lo, i64 hi, const u32* abort, const i64* indptr,
-                             const vertex_t* targets, const weight_t* weights, dist_t* dist,
-                             u32* bits, vertex_t* queues, u32* tags, i64* counters, i64* log,
+                             const vertex_t* targets, const weight_t* weights,
+                             const vertex_t* lightest_targets, const weight_t* lightest_weights,
+                             dist_t* dist, u32* words, vertex_t* queues, i64* counters, i64* log,
                              i64* report) {
   __shared__ SsspBlock block;
-  auto search = make_search<LightHeavy>(hi, indptr, targets, weights, dist, bits, queues, tags,
-                                        counters, block);
-  run_search(search, abort, 2 * ((hi + 31) / 32), log, report);
+  auto search =
+      make_search<LightHeavy>(hi, indptr, targets, weights, dist, words, queues, counters, block);
+  search.lightest.targets = lightest_targets;
+  search.lightest.weights = lightest_weights;
+  run_search(search, abort, log, report);
 }

@@ -16,8 +16,8 @@
 //   totals        counters as of the barrier       5 threads of each block  the next barrier
 //   lowest        least distance seen to wait      this lane                the round ends
 //
-// far_queue, far_marks and keeps_far are used for rows in any order alone: over weight-sorted rows
-// far is found by a scan of all distances.
+// far_queue, far_marks and keeps_far are used for whole rows alone: with lightest arcs far is found
+// by a scan of all distances.
 //
 // Races. Distances only fall, by atomic minima, and a value read is never below the current one. If
 // a distance falls while arcs are relaxed from it, the thread that lowered it has queued the
@@ -28,14 +28,13 @@
 // reads them once, for all of its threads. Bits of bitmaps are changed by atomics alone.
 
 #include "frontiers.cuh"
+#include "lightest_arcs.cuh"
+#include "persistent_kernels.block.cuh"
 #include "persistent_kernels.py"
 #include "prelude.cuh"
 
-// Arcs that a thread has in flight; arcs of a row that it pulls over by itself, and distances in a
-// scan of all.
-constexpr int RELAX_DEPTH = 2, SCAN_DEPTH = 4;
-// Arcs of a row that one lane pulls over, before the warp continues.
-constexpr i64 LANE_PULL_ARCS = 32;
+// Lightest arcs of a row that one lane pulls over: all of those of a row that is not long.
+constexpr i64 LANE_PULL_ARCS = PIECE_ARCS >> LIGHTEST_BITS;
 
 // ---- choices: what decides how a round is done -------------------------------------------------
 // In the tail each bucket is this many times wider than the one before.
@@ -51,81 +50,13 @@ constexpr i64 WIDENED_SHARE = 8;
 constexpr i64 SMALL_ROUND = 4, MAX_HOPS = 16, MAX_HOP_ARCS = 16;
 __device__ inline bool is_worth_hops(i64 entries) { return entries <= SMALL_ROUND * warp_count(); }
 
-// The slot of a triple-buffered counter that belongs to this round or bucket.
-__device__ inline i64* rotated(i64* counters, i64 place, int which) {
-  return &counters[place + which % 3 * COUNTER_STRIDE];
-}
-// A counter that holds a distance.
-__device__ inline dist_t* distance_at(i64* counter) { return (dist_t*)counter; }
-
-// A warp's staging buffer for vertices: one reservation of queue slots serves 32. Up to 31 remain
-// staged, and one step of RELAX_DEPTH adds as many per lane.
-struct Staging {
-  static constexpr int CAPACITY = 32 + 32 * RELAX_DEPTH;
-  vertex_t* items;
-  int length;
-  // Append v of each lane that has one.
-  __device__ inline void push(bool valid, vertex_t v) {
-    u32 mask = __ballot_sync(0xFFFFFFFFu, valid);
-    if (valid) items[length + lanes_before(mask)] = v;
-    length += __popc(mask);
-  }
-  // Remove the last, up to 32, one per lane; return how many.
-  __device__ inline int pop(vertex_t* v) {
-    __syncwarp();
-    int count = length < 32 ? length : 32;
-    length -= count;
-    if (lane_index() < count) *v = items[length + lane_index()];
-    __syncwarp();
-    return count;
-  }
-};
-
-// Shared memory of a block: sums before a barrier, totals of all blocks after it, and values that
-// one thread maintains for the block.
-enum Total { TOTAL_NEAR, TOTAL_PIECES, TOTAL_ARCS, TOTAL_ROWS, TOTAL_FAR, TOTAL_LOWEST };
-struct SsspBlock {
-  vertex_t staged[2][16 * Staging::CAPACITY];
-  i64 sums[3], totals[5];
-  i64 max_pieces;                    // a quarter of the pieces that may be queued in one round
-  i64 bucket_arcs, max_bucket_arcs;  // arcs relaxed in this bucket, and in the largest so far
-  i64 bucket_row_arcs,
-      settled_row_arcs;  // rows' arcs of this bucket, repeats included; of all settled
-  dist_t lowest, lowest_waiting, cutoff, delta;
-  i64 target;  // the target that the block watches
-  i64 max_rounds;
-};
-
-// A lane's arcs to relax: out of u, at distance `from`, or, pulled, into it.
-struct LaneArcs {
-  vertex_t u;
-  dist_t from;
-  i64 begin, end;
-  bool pulled;
-};
-
-// Record a round, and clear the counts of the round before, which all blocks have read.
-__device__ inline void record_round(i64* log, i64* counters, Kind kind, int round) {
-  i64* record = log + (round < MAX_RECORDS ? round : MAX_RECORDS - 1) * RECORD_WORDS;
-  bool accumulates = round >= MAX_RECORDS;
-  record[0] = kind;
-  record[1] = (accumulates ? record[1] : 0) + load_relaxed(rotated(counters, VERTICES, round));
-  record[2] = (accumulates ? record[2] : 0) + load_relaxed(rotated(counters, ARCS, round));
-  record[3] = clock_ns();
-  store_relaxed(rotated(counters, VERTICES, round + 2), (i64)0);
-  store_relaxed(rotated(counters, ARCS, round + 2), (i64)0);
-  store_relaxed(rotated(counters, ROWS, round + 2), (i64)0);
-}
-
 // One warp's view of the search. `round` and `bucket` are equal in all warps. `Rows` decides which
 // arcs of a row are relaxed when.
 template <class Rows> struct SsspSearch : Rows {
-  using Rows::bound, Rows::indptr, Rows::weights;
-  const vertex_t* targets;
+  using Rows::bound, Rows::indptr;
   dist_t* dist;
-  u32* bits;
+  u32* words;  // bitmaps, then tags
   vertex_t* queues;
-  u32* tags;
   i64* counters;
   i64 n;
   dist_t lowest;
@@ -137,7 +68,7 @@ template <class Rows> struct SsspSearch : Rows {
   int round, bucket;
   u32 arcs, vertices;  // by this lane in this round
   i64 row_arcs;        // of the rows that it loaded
-  Staging staged_near, staged_later;
+  Staging staged_near, staged_later, staged_whole;
 
   __device__ inline i64 cost(Cost which) { return load_relaxed(&counters[NUM_PARAMETERS + which]); }
   // Whether a queue of far is cheaper than a scan of all vertices.
@@ -154,9 +85,11 @@ template <class Rows> struct SsspSearch : Rows {
   __device__ inline vertex_t* piece_queue(int r) {
     return queues + (Rows::REMAINDER_FLAG ? 2 : 4) * n + 4 * (r & 1) * block->max_pieces;
   }
-  __device__ inline u32* piece_tags(int r) { return tags + 4 * (r & 1) * block->max_pieces; }
-  __device__ inline u32* near_marks(int r) { return bits + (r & 1) * ((n + 31) / 32); }
-  __device__ inline u32* far_marks() { return bits + 2 * ((n + 31) / 32); }
+  __device__ inline u32* bitmap(int which) { return words + which * ((n + 31) / 32); }
+  __device__ inline u32* tags() { return bitmap(Rows::NUM_BITMAPS); }
+  __device__ inline u32* piece_tags(int r) { return tags() + 4 * (r & 1) * block->max_pieces; }
+  __device__ inline u32* near_marks(int r) { return bitmap(r & 1); }
+  __device__ inline u32* far_marks() { return bitmap(2); }
   // Reserve a slot of a queue for each lane that needs one.
   __device__ inline i64 reserve_by_warp(bool needs_slot, i64* length) {
     u32 mask = __ballot_sync(0xFFFFFFFFu, needs_slot);
@@ -167,23 +100,23 @@ template <class Rows> struct SsspSearch : Rows {
 
   // Queue the long rows of the lanes that have one, in pieces as long as a short row, for the next
   // round.
-  __device__ inline void queue_pieces(bool is_long, const LaneArcs& own, i64 row, u32 tag) {
+  __device__ inline void queue_pieces(bool is_long, const LaneArcs& own, u32 flags) {
     u32 long_lanes = __ballot_sync(0xFFFFFFFFu, is_long);
     if (!long_lanes) return;
-    i64 first = (own.begin - row) / PIECE_ARCS,
-        number = is_long ? (own.end - row + PIECE_ARCS - 1) / PIECE_ARCS - first : 0;
+    i64 number = is_long ? (own.end - own.begin + PIECE_ARCS - 1) / PIECE_ARCS : 0;
     i64 sum_up_to = scan_warp(number), base = 0;
     if (lane_index() == 31) base = atomic_add(rotated(counters, PIECES, round + 1), sum_up_to);
     i64 at = __shfl_sync(0xFFFFFFFFu, base, 31) + sum_up_to - number;
+    if (own.begin >= LIGHTEST) flags |= Rows::LIGHTEST_FLAG;
     for (; long_lanes; long_lanes &= long_lanes - 1) {
       int lane = __ffs(long_lanes) - 1;
       vertex_t v = __shfl_sync(0xFFFFFFFFu, own.u, lane);
-      u32 piece = __shfl_sync(0xFFFFFFFFu, (u32)first, lane) | tag,
+      u32 tag = __shfl_sync(0xFFFFFFFFu, flags, lane),
           count = __shfl_sync(0xFFFFFFFFu, (u32)number, lane);
       i64 place = __shfl_sync(0xFFFFFFFFu, at, lane);
       for (u32 i = lane_index(); i < count; i += 32) {
         piece_queue(round + 1)[place + i] = v;
-        piece_tags(round + 1)[place + i] = piece + i;
+        piece_tags(round + 1)[place + i] = tag | i;
       }
     }
   }
@@ -194,13 +127,12 @@ template <class Rows> struct SsspSearch : Rows {
     if (is_new && v < long_rows) {
       own.begin = indptr[v];
       own.end = indptr[v + 1];
-      // The distance may fall before the row is relaxed: assume the least distance of this bucket.
       is_long = own.end - own.begin > PIECE_ARCS;
-      if (is_long) own.end = Rows::end_of_light_pieces(own.begin, own.end);
+      if (is_long) Rows::limit_long_row(&own);
     }
     i64 at = reserve_by_warp(is_new && !is_long, rotated(counters, NEAR, round + 1));
     if (is_new && !is_long) near_queue(round + 1)[at] = v;
-    queue_pieces(is_long, own, own.begin, 0);
+    queue_pieces(is_long, own, 0);
   }
   // Queue 32 staged vertices for the next round; `dedupe` where one may have been staged twice.
   __device__ inline void flush_near(bool dedupe) {
@@ -271,21 +203,22 @@ template <class Rows> struct SsspSearch : Rows {
   __device__ inline LaneArcs load_piece(i64 place, bool has_entry, bool has_marks) {
     LaneArcs own = {};
     if (!has_entry) return own;
-    u32 tag = load_relaxed(&piece_tags(round)[place]), remainder = tag & Rows::REMAINDER_FLAG;
+    u32 tag = load_relaxed(&piece_tags(round)[place]);
+    i64 piece = tag & ~(Rows::REMAINDER_FLAG | Rows::LIGHTEST_FLAG);
     own.u = load_relaxed(&piece_queue(round)[place]);
     own.from = load_relaxed(&dist[own.u]);
-    i64 row = indptr[own.u], end = indptr[own.u + 1];
-    own.begin = row + (i64)(tag ^ remainder) * PIECE_ARCS;
-    own.end = own.begin + PIECE_ARCS < end ? own.begin + PIECE_ARCS : end;
-    if (remainder) {
-      Rows::limit_remainder(&own);
-      return own;
-    }
-    Rows::limit_to_light(&own);
-    if (tag) return own;
+    own.remainder = tag & Rows::REMAINDER_FLAG;
+    own.begin = indptr[own.u];
+    own.end = indptr[own.u + 1];
+    i64 length = own.end - own.begin;
+    if (tag & Rows::LIGHTEST_FLAG) Rows::load_lightest(&own);
+    own.begin += piece * PIECE_ARCS;
+    if (own.begin + PIECE_ARCS < own.end) own.end = own.begin + PIECE_ARCS;
+    if (tag & Rows::LIGHTEST_FLAG) Rows::limit_piece(&own);
+    if (piece || own.remainder) return own;
     if (has_marks) clear_bit(near_marks(round), own.u);
     vertices++;
-    row_arcs += end - row;
+    row_arcs += length;
     return own;
   }
   // Load the row of the vertex at `place` of near; no arcs where the lane has none.
@@ -321,40 +254,70 @@ template <class Rows> struct SsspSearch : Rows {
     row_arcs += own->end - own->begin;
     Rows::limit_to_light(own);
   }
-  // Distances of SCAN_DEPTH vertices per lane, `first` and every 32nd; 0 beyond the last.
-  __device__ inline void load_distances(i64 first, dist_t (&d)[SCAN_DEPTH]) {
+  // Scan all distances: call stage(v, which), by a whole warp, for 32 adjacent vertices, one per
+  // lane, if any is in an interval of `wanted`, a set of bits; `which` is IS_SETTLED where a lane's
+  // is not. Lanes load adjacent distances, so that few accesses have many in flight. Of a small
+  // graph only the first lanes do: a warp takes so few at once that all warps end together.
+  template <class Stage>
+  __device__ inline void scan_distances(dist_t begin, dist_t settled, u32 wanted, Stage stage) {
+    i64 part = n / (SCANS * warp_count());
+    int at_once = part < 32 ? 32 : part < 32 * SCAN_DEPTH ? (int)part / 32 * 32 : 32 * SCAN_DEPTH;
+    for (i64 first = warp_index() * at_once; first < n; first += warp_count() * at_once) {
+      bool loads = SCAN_DEPTH * lane_index() < at_once;
+      u32 intervals =
+          loads ? classify(first + SCAN_DEPTH * lane_index(), begin, settled, wanted) : 0;
+      if (!__any_sync(0xFFFFFFFFu, intervals)) continue;
+      for (int at = lane_index(); at < at_once; at += 32) {
+        u32 of_lane = __shfl_sync(0xFFFFFFFFu, intervals, at / SCAN_DEPTH),
+            which = of_lane >> 2 * (at % SCAN_DEPTH) & 3;
+        if (__any_sync(0xFFFFFFFFu, which)) stage(first + at, which);
+      }
+    }
+  }
+  // The intervals of the distances of adjacent vertices, two bits each.
+  __device__ inline u32 classify(i64 v, dist_t begin, dist_t settled, u32 wanted) {
+    dist_t d[SCAN_DEPTH];
+    if (v + SCAN_DEPTH <= n) {
+      load_adjacent(&dist[v], d);
+    } else {
+#pragma unroll
+      for (int k = 0; k < SCAN_DEPTH; k++) d[k] = v + k < n ? load_relaxed(&dist[v + k]) : bound;
+    }
+    u32 intervals = 0;
 #pragma unroll
     for (int k = 0; k < SCAN_DEPTH; k++) {
-      i64 v = first + 32 * k + lane_index();
-      d[k] = v < n ? load_relaxed(&dist[v]) : (dist_t)0;
+      u32 which = d[k] < begin     ? IS_SETTLED
+                  : d[k] < settled ? IN_BUCKET
+                  : d[k] < bound   ? IS_NEAR
+                                   : IS_FAR;
+      if (which == IS_FAR && d[k] < lowest && v + k < n) lowest = d[k];
+      if (wanted >> which & 1 && v + k < n) intervals |= which << 2 * k;
     }
+    return intervals;
   }
   // Relax the arcs of all lanes, dealt evenly to the lanes of the warp.
   __device__ inline void relax(LaneArcs lane_arcs) {
     WarpScan scan((u32)(lane_arcs.end - lane_arcs.begin));
-    u32 pulled = Rows::REMAINDER_FLAG ? __ballot_sync(0xFFFFFFFFu, lane_arcs.pulled) : 0;
+    u32 remainders = Rows::REMAINDER_FLAG ? __ballot_sync(0xFFFFFFFFu, lane_arcs.remainder) : 0;
     arcs += (u32)(lane_arcs.end - lane_arcs.begin);
     i64 begin = lane_arcs.begin - scan.before;
     for (u32 base = 0; base < scan.total; base += 32 * RELAX_DEPTH) {
       vertex_t v[RELAX_DEPTH];
       dist_t through[RELAX_DEPTH], seen[RELAX_DEPTH];
       int owner[RELAX_DEPTH];
-      u32 pulls = 0;
+      u32 wanted = 0, pulled = 0;
 #pragma unroll
       for (int k = 0; k < RELAX_DEPTH; k++) {
         u32 arc = base + 32 * k + lane_index();
         owner[k] = scan.owner(arc);
         i64 slot = __shfl_sync(0xFFFFFFFFu, begin, owner[k]) + arc;
         through[k] = __shfl_sync(0xFFFFFFFFu, lane_arcs.from, owner[k]);
-        if (pulled >> owner[k] & 1) pulls |= 1u << k;
         v[k] = 0;
+        seen[k] = 0;
         if (arc < scan.total) {
-          v[k] = targets[slot];
-          seen[k] = (dist_t)weights[slot];
-        } else {
-          through[k] = top_of<dist_t>::value();
-          seen[k] = 0;
-          pulls &= ~(1u << k);
+          v[k] = Rows::target(slot);
+          seen[k] = Rows::weight(slot);
+          wanted |= 1u << k;
         }
       }
       // Many arcs lead to hubs, in degree order the first vertices: read the block's copy of their
@@ -362,20 +325,22 @@ template <class Rows> struct SsspSearch : Rows {
       // distance itself.
 #pragma unroll
       for (int k = 0; k < RELAX_DEPTH; k++) {
-        bool pull = pulls >> k & 1;
-        dist_t other = load_relaxed(v[k] < hubs && !pull ? &hub[v[k]] : &dist[v[k]]),
-               weight = seen[k];
-        seen[k] = pull ? through[k] : other;
-        if (pull)
-          through[k] = Rows::can_pull_from(other) ? other + weight : top_of<dist_t>::value();
-        else
-          through[k] += weight;
+        bool remainder = remainders >> owner[k] & 1, pull = remainder && Rows::pulls;
+        dist_t weight = seen[k], from = through[k];
+        bool is_wanted = wanted >> k & 1 && Rows::is_wanted(from, weight, remainder);
+        if (!is_wanted) v[k] = 0;
+        dist_t other = load_relaxed(v[k] < hubs && !pull ? &hub[v[k]] : &dist[v[k]]);
+        seen[k] = pull ? from : other;
+        through[k] = pull ? other : from;
+        is_wanted = is_wanted && (!pull || Rows::can_pull_from(other));
+        through[k] = is_wanted ? through[k] + weight : top_of<dist_t>::value();
+        if (pull) pulled |= 1u << k;
       }
-      if (pulled) {
+      if (remainders && Rows::pulls) {
 #pragma unroll
         for (int k = 0; k < RELAX_DEPTH; k++) {
           vertex_t u = __shfl_sync(0xFFFFFFFFu, lane_arcs.u, owner[k]);
-          if (pulls >> k & 1) v[k] = u;
+          if (pulled >> k & 1) v[k] = u;
         }
       }
 #pragma unroll

@@ -39,22 +39,21 @@ KINDS = Names("Kind", "push split scan heavy pull")
 HUB_BYTES = 40 << 10
 
 
-def work_lengths(num_rows: int, num_arcs: int, *, weight_sorted: bool) -> tuple[int, int, int, int]:
-    """Return the lengths of `bits`, `queues`, `tags` and `log`.
+def work_lengths(num_rows: int, num_arcs: int, *, has_far_queue: bool) -> tuple[int, int, int]:
+    """Return the lengths of `words`, `queues` and `log`.
 
-    Near has two bitmaps and two queues; far has a bitmap and two queues where it is queued.
+    Near has two bitmaps and two queues; far has a bitmap and two queues where it is queued. A piece has a tag.
     """
-    has_far_queue = not weight_sorted
     pieces = MAX_PIECES * (num_arcs // PIECE_ARCS)
-    bits = (2 + has_far_queue) * -(-num_rows // 32)
+    words = (2 + has_far_queue) * -(-num_rows // 32) + pieces
     queues = (2 + 2 * has_far_queue) * num_rows + pieces
-    return bits, queues, pieces, RECORD_WORDS * MAX_RECORDS
+    return words, queues, RECORD_WORDS * MAX_RECORDS
 
 
-def work_bytes(num_rows: int, num_arcs: int, vertex_bytes: int, *, weight_sorted: bool) -> int:
+def work_bytes(num_rows: int, num_arcs: int, vertex_bytes: int, *, has_far_queue: bool) -> int:
     """Return the bytes of a launch's work area, without the distances."""
-    bits, queues, tags, log = work_lengths(num_rows, num_arcs, weight_sorted=weight_sorted)
-    return 4 * bits + vertex_bytes * queues + 4 * tags + 8 * log
+    words, queues, log = work_lengths(num_rows, num_arcs, has_far_queue=has_far_queue)
+    return 4 * words + vertex_bytes * queues + 8 * log
 
 
 @persistent(
@@ -64,13 +63,13 @@ def work_bytes(num_rows: int, num_arcs: int, vertex_bytes: int, *, weight_sorted
     weight_t="weights",
     dist_t="dist",
 )
-def find_distances(lo, hi, abort, indptr, targets, weights, dist, bits, queues, tags, counters, log, report) -> None:
+def find_distances(lo, hi, abort, indptr, targets, weights, dist, words, queues, counters, log, report) -> None:
     """Find all distances, or those up to the target's bucket or the last round; lo .. hi are all vertices.
 
     `counters` begin with the launch parameters and COSTS, are zero from there up to the sources, and end with these and
     the targets, if they are several.
-    The kernel is the first to write the rest: `bits`, `queues`, `tags`, which say where in its row a piece begins, and
-    the `log`, of `work_lengths`; and REPORT and the log on the host.
+    The kernel is the first to write the rest: `words`, bitmaps and tags, which say where in its row a piece begins,
+    `queues` and the `log`, of `work_lengths`; and REPORT and the log on the host.
     """
 
 
@@ -82,9 +81,10 @@ def find_distances(lo, hi, abort, indptr, targets, weights, dist, bits, queues, 
     dist_t="dist",
 )
 def find_distances_by_weight(
-    lo, hi, abort, indptr, targets, weights, dist, bits, queues, tags, counters, log, report
-) -> None:
-    """Find all distances over weight-sorted rows.
+    lo, hi, abort, indptr, targets, weights, lightest_targets, lightest_weights, dist, words, queues, counters, log,
+    report,
+) -> None:  # fmt: skip
+    """Find all distances over rows with their lightest arcs.
 
     SCALE makes weight classes; PULLS says whether arcs lead both ways.
     """

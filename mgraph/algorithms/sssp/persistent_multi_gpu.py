@@ -17,7 +17,7 @@ from mgraph.algorithms.common.control_block import word_of
 from mgraph.algorithms.common.dtype_ladder import first_dtypes, nearest_beyond, searched_bytes
 from mgraph.algorithms.common.multi_gpu_search import MultiGpuSearch, target_states
 from mgraph.algorithms.common.traversal import TRACE_RECORDS, Trace, Traversal
-from mgraph.algorithms.derived import WEIGHT_SORTED_ROWS
+from mgraph.algorithms.derived import LIGHTEST_ARCS
 from mgraph.algorithms.sssp import persistent_multi_gpu_kernels as kernel
 from mgraph.algorithms.sssp.near_far import bucket_width, default_delta
 from mgraph.algorithms.sssp.persistent_multi_gpu_kernels import (
@@ -32,9 +32,9 @@ from mgraph.backends.base import Allocated, PersistentBackend
 from mgraph.comm.base import Communicator
 from mgraph.comm.peer_memory import HEAD_BYTES, require_peer_buffers
 from mgraph.partition import Partition
+from mgraph.shard.lightest_arcs import SPARSE_DEGREE, class_scale, wants_lightest_arcs
 from mgraph.shard.persistent_delivery import delivery_bytes, planned_delivery_bytes
 from mgraph.shard.shard import Shard, cached_on_shard, long_rows
-from mgraph.shard.weight_sorted_rows import SPARSE_DEGREE, class_scale, wants_weight_sorted_rows
 from mgraph.types import unreached_of
 
 # What a warp writes into other copies is aligned to cache lines (else rmat28 on four H200 takes 5 % longer).
@@ -71,7 +71,7 @@ def sssp_multi_gpu(
     """
     target, targets = target_states(shard.partition, until)
     search = (
-        _prepare_search_from_one(shard, dtype, shard.weight_sorted_rows is not None)
+        _prepare_search_from_one(shard, dtype, shard.lightest_arcs is not None)
         if len(users) == 1 and not targets
         else _prepare_search(shard, dtype, len(users), len(targets))
     )
@@ -92,10 +92,11 @@ def _prepare_search(shard: Shard, dtype: np.dtype, num_sources: int, num_targets
     """Return the prepared search, and its work area behind the distances."""
     partition = shard.partition
     info = shard.info
-    # A rank without memory for weight-sorted rows relaxes whole ones, in the rounds of the others.
-    has_heavy = wants_weight_sorted_rows(info)
-    weight_sorted = shard.weight_sorted_rows if has_heavy else None
-    rows, scale = (shard.rows, np.inf) if weight_sorted is None else (weight_sorted, class_scale(info))
+    has_heavy = wants_lightest_arcs(info)
+    rows = shard.rows
+    # A rank without memory for them reads whole rows, in the rounds of the others.
+    lightest = shard.lightest_arcs if has_heavy else None
+    by_weight = (None, None) if lightest is None else (lightest.targets, lightest.weights)
     summary, distances, _ = _parts(partition, dtype.itemsize)
     num_arcs = len(rows.targets)
     shared = {
@@ -111,21 +112,22 @@ def _prepare_search(shard: Shard, dtype: np.dtype, num_sources: int, num_targets
         "long_rows": long_rows(shard, ALL_WARPS_ROW),
         "has_heavy": has_heavy,
         "can_pull": not info.directed,
+        "scale": word_of(class_scale(info), np.dtype(np.float64)),
         "summary": HEAD_BYTES + summary,
         "distances": HEAD_BYTES + distances,
     }
     args = (
-        rows.indptr, rows.targets, rows.weights, scale,
+        rows.indptr, rows.targets, rows.weights, *by_weight,
         Allocated(shard.num_owned, dtype), Allocated(work_words(partition, num_arcs), np.dtype(np.uint32)),
     )  # fmt: skip
     return MultiGpuSearch(shard, find_distances_on_ranks, METHODS, LAYOUT, shared, args)
 
 
 @cached_on_shard
-def _prepare_search_from_one(shard: Shard, dtype: np.dtype, has_light: bool) -> MultiGpuSearch:
+def _prepare_search_from_one(shard: Shard, dtype: np.dtype, has_lightest: bool) -> MultiGpuSearch:
     """Return the prepared search from one source.
 
-    `has_light` is part of the key: weight-sorted rows may be added later.
+    `has_lightest` is part of the key: lightest arcs may be added later.
     """
     return _prepare_search(shard, dtype, 1, 0)
 
@@ -198,7 +200,7 @@ VARIANT = Variant(
         and conditions.stride < kernel.MAX_ROWS
     ),
     needs=(PEER_BUFFERS,),
-    wants=(WEIGHT_SORTED_ROWS,),
+    wants=(LIGHTEST_ARCS,),
     bytes=_bytes,
     loop=sssp_multi_gpu,
     takes_user_ids=True,

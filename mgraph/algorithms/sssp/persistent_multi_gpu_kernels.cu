@@ -79,7 +79,8 @@ struct MultiGpuSssp : OwnedSlice {
       *part_counter(!parity) = 0;
     }
     is_dense = method != PULL && queued_row_arcs * DENSE_ROUND_SHARE > parameter(NUM_ARCS);
-    method == PULL ? pull() : relax();
+    bool leaves_heavy = method == PUSH && parameter(HAS_HEAVY);
+    method == PULL ? pull() : relax(leaves_heavy ? bound : top_of<dist_t>::value());
     i64 scanned = tally[SCANNED], sent = tally[SENT];
     tally[SCANNED] = tally[SENT] = 0;
     if (!end_phase()) return false;
@@ -214,7 +215,8 @@ struct MultiGpuSssp : OwnedSlice {
 extern "C" __global__ void __launch_bounds__(BLOCK)
     find_distances_on_ranks(i64 lo, i64 hi, const u32* abort, const i64* peer_buffers,
                             const u8* buffer, const id_t* positions, const i64* indptr,
-                            const vertex_t* targets, const weight_t* weights, double scale,
+                            const vertex_t* targets, const weight_t* weights,
+                            const vertex_t* lightest_targets, const weight_t* lightest_weights,
                             dist_t* dist, u32* work, i64* control) {
   __shared__ MultiGpuBlock block;
   if (threadIdx.x < NUM_PARAMETERS) block.parameters[threadIdx.x] = control[threadIdx.x];
@@ -222,8 +224,15 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
   Ranks ranks(&block.ranks, peer_buffers, buffer, abort);
   const dist_t *cutoff = (const dist_t*)&block.parameters[CUTOFF],
                *delta = (const dist_t*)&block.parameters[DELTA];
-  MultiGpuSssp search = {
-      {{{{}, &block, ranks, indptr, targets, weights, work, scale, *cutoff}}}, dist, *delta};
+  double scale = __longlong_as_double(block.parameters[SCALE]);
+  MultiGpuSssp search = {{{{{},
+                            &block,
+                            ranks,
+                            {indptr, targets, weights, {lightest_targets, lightest_weights, scale}},
+                            work,
+                            *cutoff}}},
+                         dist,
+                         *delta};
   Sources sources = {
       block.parameters[NUM_SOURCES], block.sources,
       control + NUM_PARAMETERS + NUM_REPORTS + block.parameters[TRACE_RECORDS] * TRACE_WORDS,

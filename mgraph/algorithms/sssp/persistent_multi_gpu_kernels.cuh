@@ -33,6 +33,7 @@
 //   bucket_begin..  registers  borders of buckets           all threads of all ranks alike
 
 #include "frontiers.cuh"
+#include "lightest_arcs.cuh"
 #include "persistent_multi_gpu_kernels.py"
 #include "prelude.cuh"
 #include "ranks.cuh"
@@ -57,18 +58,16 @@ struct MultiGpuBlock {
   RankScratch ranks;
 };
 
-// Which arcs of a row are queued: the light ones of a near vertex; the remainder of a settled one,
-// each arc once; or, where fewer arcs lead to unsettled vertices, the arcs into one of these.
+// Which arcs of a row are queued: the light ones of a near vertex; those of a settled one, for its
+// remainder; or, where fewer arcs lead to unsettled vertices, the arcs into one of these. Where no
+// arc counts as heavy a near vertex has all of its arcs relaxed.
 enum ArcRange { LIGHT, REMAINDER, PULLED };
 
 struct DistanceCopies : SsspWork<DistanceCopies> {
   MultiGpuBlock* block;
   Ranks ranks;
-  const i64* indptr;
-  const vertex_t* targets;
-  const weight_t* weights;
+  RowsByWeight rows;
   u32* work;
-  double scale;
   dist_t cutoff;
 
   i64 tally[NUM_SUMS] = {};  // counted by this thread since the last barrier
@@ -139,15 +138,14 @@ struct DistanceCopies : SsspWork<DistanceCopies> {
     for (int half = 0; half < 2; half++) {
       own[half] = (vertex_t)v[half];
       if (valid[half]) {
-        begin[half] = load_readonly(indptr + v[half]);
-        i64 end = load_readonly(indptr + v[half] + 1);
-        if (range == LIGHT) tally[ARCS] += end - begin[half];
-        dist_t max_weight = range == LIGHT       ? bound - d[half]
-                            : range == REMAINDER ? settled - d[half]
-                                                 : d[half] - bucket_begin;
-        i64 split = light_end(weights, begin[half], end, scale, class_edge(max_weight, scale));
-        (range == REMAINDER ? begin[half] : end) = split;
-        length[half] = end - begin[half];
+        Slots arcs = row(v[half]);
+        if (range == LIGHT) tally[ARCS] += arcs.end - arcs.begin;
+        if (range != REMAINDER && parameter(HAS_HEAVY)) {
+          dist_t max_weight = range == LIGHT ? bound - d[half] : d[half] - bucket_begin;
+          arcs = rows.light_of(arcs.begin, arcs.end, class_edge(max_weight, rows.lightest.scale));
+        }
+        begin[half] = arcs.begin;
+        length[half] = arcs.end - arcs.begin;
       }
       has_arcs[half] = length[half] > 0;
       tally[COUNT] += has_arcs[half];
@@ -157,21 +155,27 @@ struct DistanceCopies : SsspWork<DistanceCopies> {
   }
 
   // ---- arcs ------------------------------------------------------------------------------------
-  // Relax the arcs of the queue in the own copy. A source that falls meanwhile is queued again.
-  __device__ void relax() {
+  __device__ Slots row(i64 v) const {
+    return {load_readonly(rows.indptr + v), load_readonly(rows.indptr + v + 1)};
+  }
+  // Relax the arcs of the queue in the own copy, if they end no farther than `farthest`. A source
+  // that falls meanwhile is queued again.
+  __device__ void relax(dist_t farthest) {
     i64 first = base(), scanned = tally[SCANNED];
+    if (farthest > cutoff) farthest = cutoff;
     auto from = [&](vertex_t v) { return load_relaxed(&own_copy[first + v]); };
     each_queued(from, [&](const i64(&slot)[4], const dist_t(&source)[4], const bool (&valid)[4]) {
       vertex_t v[4];
       dist_t through[4], seen[4];
       // Without branches in between all loads are in flight together.
       for (int k = 0; k < 4; k++) {
-        v[k] = valid[k] ? load_readonly(targets + slot[k]) : 0;
-        through[k] = valid[k] ? source[k] + (dist_t)load_readonly(weights + slot[k]) : cutoff;
+        v[k] = valid[k] ? rows.target(slot[k]) : 0;
+        through[k] = valid[k] ? source[k] + rows.weight(slot[k]) : top_of<dist_t>::value();
       }
       // A stale distance is a larger one: it causes one atomic too many.
-      for (int k = 0; k < 4; k++) seen[k] = load_stale(&own_copy[v[k]]);
-      for (int k = 0; k < 4; k++) seen[k] = valid[k] && through[k] <= cutoff ? seen[k] : (dist_t)0;
+      for (int k = 0; k < 4; k++)
+        seen[k] = load_stale(&own_copy[through[k] <= farthest ? v[k] : 0]);
+      for (int k = 0; k < 4; k++) seen[k] = through[k] <= farthest ? seen[k] : (dist_t)0;
       lower(v, through, seen);
     });
     tally[ARCS] = tally[SCANNED] - scanned;

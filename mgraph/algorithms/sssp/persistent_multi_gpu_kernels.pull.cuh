@@ -1,20 +1,24 @@
 // How unsettled vertices pull, over the arcs from settled neighbors.
 
 #include "frontiers.cuh"
+#include "lightest_arcs.cuh"
 #include "persistent_multi_gpu_kernels.cuh"
 #include "prelude.cuh"
 
 // Vertices that wait to pull in a warp: up to 63, and those of one step.
 constexpr u32 MAX_WAITING = 128;
-static_assert(MAX_WAITING / 32 * BLOCK * sizeof(u32) <= sizeof(MultiGpuBlock::scratch),
-              "waiting vertices fit the scratch");
+static_assert(BLOCK * (MAX_WAITING / 32 * sizeof(u32) + sizeof(wide_t)) <=
+                  sizeof(MultiGpuBlock::scratch),
+              "waiting vertices and a distance for each thread fit the scratch");
+// A lane pulls over all of a row of so many arcs.
+constexpr i64 SHORT_ROW = 8;
 
 struct PullPhase : DistanceCopies {
   // For integers: the largest difference of two weights of one class. A little more beyond 2^51,
   // where doubles round.
-  wide_t class_width = scale == 1  ? 0
-                       : scale > 1 ? top_of<wide_t>::value()
-                                   : (wide_t)(1.000001 / scale) + 1;
+  wide_t class_width = rows.lightest.scale == 1  ? 0
+                       : rows.lightest.scale > 1 ? top_of<wide_t>::value()
+                                                 : (wide_t)(1.000001 / rows.lightest.scale) + 1;
 
   // Lower the own unsettled vertices: short rows, then the queue of long ones. The distance of a
   // vertex with a short row has one writer, and others may read it meanwhile: see
@@ -30,31 +34,36 @@ struct PullPhase : DistanceCopies {
     u32 *waiting_list = (u32*)block->scratch + (threadIdx.x >> 5) * MAX_WAITING, num_waiting = 0;
     // Distances and row bounds of the next step's vertices are in flight.
     dist_t upcoming[2];
-    i64 begin[2], end[2];
+    Slots row_of[2];
     auto prefetch_run = [&](i64 run) {
       for (int half = 0; half < 2; half++) {
         i64 v = run + half * 32 + lane_index();
         bool valid = v < num_owned;
         // The distance of a long row may be lowered meanwhile; it is not used.
         upcoming[half] = valid ? load_stale(&own[v]) : top_of<dist_t>::value();
-        begin[half] = valid ? load_readonly(indptr + v) : 0;
-        end[half] = valid ? load_readonly(indptr + v + 1) : 0;
+        row_of[half] = valid ? row(v) : Slots{};
       }
     };
     prefetch_run(first);
     for (i64 run = first; run < stride; run += step) {
-      i64 v[2] = {run + lane_index(), run + 32 + lane_index()}, at[2] = {begin[0], begin[1]};
-      i64 length[2] = {end[0] - begin[0], end[1] - begin[1]};
+      i64 v[2] = {run + lane_index(), run + 32 + lane_index()};
+      Slots arcs[2] = {row_of[0], row_of[1]};
       dist_t d[2] = {upcoming[0], upcoming[1]}, weight[2];
-      bool pulls[2], near[2];
+      bool pulls[2], has_arcs[2], near[2];
       prefetch_run(run + step);
       for (int half = 0; half < 2; half++) {
+        i64 length = arcs[half].end - arcs[half].begin;
         pulls[half] = d[half] >= settled && v[half] < num_owned &&
-                      (v[half] >= long_rows || length[half] <= ALL_WARPS_ROW);
-        weight[half] = pulls[half] && length[half] ? (dist_t)load_readonly(weights + at[half]) : 0;
+                      (v[half] >= long_rows || length <= ALL_WARPS_ROW);
+        has_arcs[half] = pulls[half] && length;
+        // The first of a row's lightest arcs, or its only one; of others none is known to be light.
+        Slots lightest =
+            length == 1 ? arcs[half] : rows.lightest_of(arcs[half].begin, arcs[half].end);
+        weight[half] =
+            has_arcs[half] && lightest.begin < lightest.end ? rows.weight(lightest.begin) : 0;
       }
       for (int half = 0; half < 2; half++) {
-        bool waits = pulls[half] && length[half] && may_lower(weight[half], d[half]);
+        bool waits = has_arcs[half] && continues(weight[half], d[half]);
         near[half] = pulls[half] && !waits && !is_last_bucket && d[half] < bound;
         u32 those = __ballot_sync(WARP, waits);
         if (waits) waiting_list[num_waiting + lanes_before(those)] = (u32)v[half];
@@ -72,25 +81,22 @@ struct PullPhase : DistanceCopies {
   // Pull over two rows per lane, of a warp's list of at most 64.
   __device__ void pull_rows(const u32* waiting_list, u32 count) {
     dist_t* own = own_copy + base();
-    i64 v[2], at[2] = {}, end[2] = {};
-    dist_t d[2] = {}, before[2];
+    i64 v[2];
+    Slots arcs[2];
+    dist_t d[2], before[2];
     bool near[2];
     __syncwarp();
     for (int half = 0; half < 2; half++) {
       u32 place = half * 32 + lane_index();
       near[half] = place < count;
       v[half] = near[half] ? waiting_list[place] : 0;
-      if (near[half]) {
-        at[half] = load_readonly(indptr + v[half]);
-        end[half] = load_readonly(indptr + v[half] + 1);
-      }
-      if (near[half]) d[half] = load_stale(&own[v[half]]);
-      before[half] = d[half];
+      arcs[half] = near[half] ? row(v[half]) : Slots{};
+      d[half] = before[half] = near[half] ? load_stale(&own[v[half]]) : 0;
     }
     __syncwarp();  // the list has been read
-    pull_by_lane(at, end, d);
+    pull_by_lane(arcs, d);
     for (int half = 0; half < 2; half++) {
-      pull_by_warp(at[half], end[half], d[half]);
+      pull_by_warp(arcs[half], d[half]);
       bool fell = d[half] < before[half];
       if (fell) store_relaxed(&own[v[half]], d[half]);
       near[half] = near[half] && d[half] < bound && (fell || !is_last_bucket);
@@ -99,16 +105,16 @@ struct PullPhase : DistanceCopies {
     }
     enqueue<LIGHT>(!parity, v, d, near);
   }
-  // Whether an arc is light enough for a vertex of the last settled bucket. Arcs of a row are
-  // sorted by class, or in any order where all are of one class.
+  // Whether an arc from a vertex of the last settled bucket, or a farther one, could lower d.
   __device__ bool may_lower(dist_t weight, dist_t d) const {
-    // Integers need no fraction: a weight that exceeds the difference by less than a class width
-    // may be of its class.
-    if (!is_float<dist_t>::value)
-      return weight <= (wide_t)(d - bucket_begin) ||
-             weight - (wide_t)(d - bucket_begin) < class_width;
-    double edge = class_edge(d - bucket_begin, scale);
-    return edge == top_of<double>::value() || (double)weight * scale < edge;
+    return (dist_t)(bucket_begin + weight) < d;
+  }
+  // Whether arcs behind one of this weight could lower d: they may be lighter by less than a class.
+  __device__ bool continues(dist_t weight, dist_t d) const {
+    dist_t room = d - bucket_begin;
+    // Integers need no fraction.
+    if (!is_float<dist_t>::value) return weight <= room || (wide_t)(weight - room) < class_width;
+    return (double)weight * rows.lightest.scale < class_edge(room, rows.lightest.scale);
   }
   __device__ dist_t pulled_distance(vertex_t u, dist_t weight) const {
     // A settled distance was settled at the barrier: any value read is the final one. An unsettled
@@ -119,47 +125,76 @@ struct PullPhase : DistanceCopies {
     dist_t through = near + weight;
     return through <= cutoff ? through : top_of<dist_t>::value();
   }
-  // Each lane pulls over the first arcs of its two rows, alternating: the distances found make most
-  // other arcs too heavy.
-  __device__ void pull_by_lane(i64 (&at)[2], i64 (&end)[2], dist_t (&d)[2]) {
-    for (int k = 0; k < ALONE && (at[0] < end[0] || at[1] < end[1]); k++) {
+  // Each lane pulls over its two rows, alternating, if they are short, or else over their lightest
+  // arcs: the distances found make most other arcs too heavy. What is left of a row is nothing, or
+  // all of it.
+  __device__ void pull_by_lane(Slots (&arcs)[2], dist_t (&d)[2]) {
+    Slots few[2];
+    bool is_short[2];
+    for (int half = 0; half < 2; half++) {
+      is_short[half] = arcs[half].end - arcs[half].begin <= SHORT_ROW;
+      few[half] = is_short[half] ? arcs[half] : rows.lightest_of(arcs[half].begin, arcs[half].end);
+      if (is_short[half]) arcs[half].end = arcs[half].begin;
+    }
+    while (few[0].begin < few[0].end || few[1].begin < few[1].end) {
       vertex_t u[2];
       dist_t weight[2], through[2];
+      bool pulls[2];
       for (int half = 0; half < 2; half++) {
-        weight[half] = at[half] < end[half] ? (dist_t)load_readonly(weights + at[half]) : 0;
-        u[half] = at[half] < end[half] ? load_readonly(targets + at[half]) : 0;
+        bool valid = few[half].begin < few[half].end;
+        weight[half] = valid ? rows.weight(few[half].begin) : 0;
+        u[half] = valid ? rows.target(few[half].begin) : 0;
+      }
+      for (int half = 0; half < 2; half++) {
+        pulls[half] = few[half].begin < few[half].end && continues(weight[half], d[half]);
+        bool is_done = few[half].begin < few[half].end && !pulls[half] && !is_short[half];
+        if (is_done) few[half].end = few[half].begin;
+        if (is_done) arcs[half].end = arcs[half].begin;
       }
       for (int half = 0; half < 2; half++)
-        if (at[half] < end[half] && !may_lower(weight[half], d[half])) end[half] = at[half];
-      for (int half = 0; half < 2; half++)
         through[half] =
-            at[half] < end[half] ? pulled_distance(u[half], weight[half]) : top_of<dist_t>::value();
+            pulls[half] ? pulled_distance(u[half], weight[half]) : top_of<dist_t>::value();
       for (int half = 0; half < 2; half++) {
         if (through[half] < d[half]) d[half] = through[half];
-        tally[SCANNED] += at[half] < end[half];
-        at[half] += at[half] < end[half];
+        tally[SCANNED] += pulls[half];
+        few[half].begin += few[half].begin < few[half].end;
       }
     }
   }
-  // The warp pulls over the rest of each lane's row.
-  __device__ void pull_by_warp(i64 at, i64 end, dist_t& d) {
-    for (u32 pending = __ballot_sync(WARP, at < end); pending; pending &= pending - 1) {
-      int lane = __ffs(pending) - 1;
-      i64 last = __shfl_sync(WARP, end, lane);
-      dist_t nearest = __shfl_sync(WARP, d, lane);
-      for (i64 i = __shfl_sync(WARP, at, lane) + lane_index(); __any_sync(WARP, i < last);
-           i += 32) {
-        dist_t weight = i < last ? (dist_t)load_readonly(weights + i) : 0,
-               through = top_of<dist_t>::value();
-        bool is_light = i < last && may_lower(weight, nearest);
-        if (is_light) through = pulled_distance(load_readonly(targets + i), weight);
-        tally[SCANNED] += is_light;
-        through = warp_min(through);
-        if (through < nearest) nearest = through;
-        if (!__all_sync(WARP, is_light)) break;
+  // The warp pulls over what is left of each lane's row, its arcs dealt evenly to all lanes.
+  __device__ void pull_by_warp(Slots arcs, dist_t& d) {
+    WarpScan scan((u32)(arcs.end - arcs.begin));
+    if (!scan.total) return;
+    wide_t* nearest = nearest_of_lanes();
+    nearest[lane_index()] = d;
+    tally[SCANNED] += arcs.end - arcs.begin;
+    __syncwarp();
+    for (u32 base = 0; base < scan.total; base += 64) {
+      vertex_t u[2];
+      dist_t weight[2];
+      int owner[2];
+      for (int half = 0; half < 2; half++) {
+        u32 arc = base + 32 * half + lane_index();
+        owner[half] = scan.owner(arc);
+        i64 slot = __shfl_sync(WARP, arcs.begin - scan.before, owner[half]) + arc;
+        weight[half] = arc < scan.total ? rows.weight(slot) : top_of<dist_t>::value();
+        u[half] = arc < scan.total ? rows.target(slot) : 0;
       }
-      if (lane_index() == lane) d = nearest;
+      for (int half = 0; half < 2; half++) {
+        dist_t least = (dist_t)load_relaxed(&nearest[owner[half]]);
+        if (base + 32 * half + lane_index() >= scan.total || !may_lower(weight[half], least))
+          continue;
+        dist_t through = pulled_distance(u[half], weight[half]);
+        if (through < least) atomic_min(&nearest[owner[half]], (wide_t)through);
+      }
     }
+    __syncwarp();
+    d = (dist_t)nearest[lane_index()];
+    __syncwarp();  // all lanes have read their distance
+  }
+  // Distances that a warp lowers together, behind the waiting lists.
+  __device__ wide_t* nearest_of_lanes() const {
+    return (wide_t*)((u32*)block->scratch + MAX_WAITING * (BLOCK / 32)) + (threadIdx.x & ~31);
   }
   __device__ void pull_long() {
     vertex_t first = (vertex_t)base();
@@ -169,9 +204,9 @@ struct PullPhase : DistanceCopies {
       for (int k = 0; k < 4; k++) {
         seen[k] = load_stale(&own_copy[v[k]]);
         through[k] = top_of<dist_t>::value();
-        if (valid[k])
-          through[k] = pulled_distance(load_readonly(targets + slot[k]),
-                                       (dist_t)load_readonly(weights + slot[k]));
+        dist_t weight = valid[k] ? rows.weight(slot[k]) : 0;
+        if (valid[k] && may_lower(weight, seen[k]))
+          through[k] = pulled_distance(rows.target(slot[k]), weight);
       }
       lower(v, through, seen);
     });

@@ -13,12 +13,13 @@ from mgraph.backends.shared_names import Constants, ControlLayout, Names, Offset
 
 # `cutoff`, `delta` and `beyond` are distances; in the end distances from `beyond` on are counted. `found` is written by
 # the kernel where it translates the sources itself; they follow the trace. `target`, at whose bucket the search ends,
-# is a state index, or -1; of several it is the first, and all `num_targets` follow the sources. `summary` and
-# `distances` are the byte offsets of the marks' summary and of the distances in a peer buffer.
+# is a state index, or -1; of several it is the first, and all `num_targets` follow the sources. `scale`, a float64,
+# makes the weight classes by which lightest arcs are sorted. `summary` and `distances` are the byte offsets of the
+# marks' summary and of the distances in a peer buffer.
 LAUNCH_PARAMETERS = Names(
     "Parameter",
     "cutoff delta found target beyond stride multiplier num_positions num_owned num_sources num_targets num_arcs "
-    "capacity long_rows has_heavy can_pull summary distances first_user num_users trace_records",
+    "capacity long_rows has_heavy can_pull scale summary distances first_user num_users trace_records",
 )
 REPORT = Names("Report", "done num_records num_beyond has_all_distances")
 # Counters of the queue and of its parts, double-buffered.
@@ -45,11 +46,11 @@ MAX_ROWS = MAX_QUEUED
 
 @persistent(block=768, vertex_t="targets", weight_t="weights", dist_t="dist", id_t="positions")
 def find_distances_on_ranks(
-    lo, hi, abort, peer_buffers, buffer, positions, indptr, targets, weights, scale, dist, work, control
-) -> None:
+    lo, hi, abort, peer_buffers, buffer, positions, indptr, targets, weights, lightest_targets, lightest_weights, dist,
+    work, control,
+) -> None:  # fmt: skip
     """Find distances of the owned vertices; lo .. hi decides the number of thread blocks.
 
-    `scale` makes weight classes, by which rows are sorted; rows in any other order are relaxed whole where it is
-    infinite. `dist` and `work`, the work area for counters, trace and a queue, need not be initialized, nor the peer
-    buffers behind their headers.
+    A rank without lightest arcs, None, reads whole rows. `dist` and `work`, the work area for counters, trace and a
+    queue, need not be initialized, nor the peer buffers behind their headers.
     """

@@ -148,7 +148,8 @@ struct OwnedSlice : PullPhase {
         bool is_new = bucket_begin <= d.of[k] && d.of[k] < (is_last_bucket ? bound : settled);
         bool pulls = range == PULLED && d.of[k] >= settled && v < parameter(NUM_OWNED);
         // The number of arcs is looked up only where they may be many.
-        bool pulls_long = pulls && v < parameter(LONG_ROWS) && is_long(v, row_length(indptr, v));
+        bool pulls_long =
+            pulls && v < parameter(LONG_ROWS) && is_long(v, row_length(rows.indptr, v));
         if (d.of[k] >= bound && d.of[k] < lowest) lowest = d.of[k];
         // Where remainders come first, near vertices are marked, as if they had fallen, or queued
         // by the pull.

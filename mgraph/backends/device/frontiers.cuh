@@ -21,6 +21,24 @@ template <class T> __device__ inline void store_quad(T* p, const Quad<T>& quad) 
 #endif
 }
 
+// NUM adjacent values that other threads may lower meanwhile, 16 bytes by one load; p is aligned to
+// them.
+template <int NUM, class T> __device__ inline void load_adjacent(const T* p, T (&values)[NUM]) {
+#ifdef __CUDACC__
+  constexpr int LOADS = NUM * sizeof(T) / 16;
+  union {
+    uint4 words[LOADS];
+    T of[NUM];
+  } loaded;
+#pragma unroll
+  for (int k = 0; k < LOADS; k++) loaded.words[k] = __ldcg((const uint4*)p + k);
+#pragma unroll
+  for (int k = 0; k < NUM; k++) values[k] = loaded.of[k];
+#else
+  for (int k = 0; k < NUM; k++) values[k] = load_relaxed(p + k);
+#endif
+}
+
 // ---- targets -----------------------------------------------------------------------------------
 // A block watches one target, in shared memory (-1: none). When it is settled, watch any unsettled
 // one of the `num` listed; return false if all are settled. Called by all threads of a block.

@@ -329,7 +329,11 @@ template <class T> __device__ inline double class_edge(T weight, double scale) {
   int last = class_of(weight, scale);
   return last < WEIGHT_CLASSES - 1 ? last + 1 : top_of<double>::value();
 }
-// The end of the arcs below an edge in a weight-sorted row; exponential search from its beginning,
+// Of a row the lightest 1 / 2^LIGHTEST_BITS of all arcs, rounded up or down, are kept by class too
+// (shard/lightest_arcs.py): where those of the row that begins at `row_begin` begin.
+constexpr int LIGHTEST_BITS = 2;
+__device__ inline i64 lightest_begin(i64 row_begin) { return row_begin >> LIGHTEST_BITS; }
+// The end of the arcs below an edge, of arcs by class; exponential search from their beginning,
 // where one access loads many weights.
 template <class T>
 __device__ inline i64 light_end(const T* weights, i64 begin, i64 end, double scale, double edge) {
@@ -349,7 +353,7 @@ __device__ inline i64 light_end(const T* weights, i64 begin, i64 end, double sca
   }
   return begin;
 }
-// The same in a long row, by a whole warp.
+// The same of many arcs, by a whole warp.
 template <class T> __device__ inline i64 light_end_by_warp(const T* weights, i64 begin, i64 end,
                                                            double scale, double edge) {
   while (begin < end) {

@@ -19,8 +19,8 @@ from zoo import CASES, make_case, random_case, zoo_sources
 from mgraph.algorithms.predecessors import rows as predecessors
 from mgraph.algorithms.predecessors.rows import find_predecessors, find_roots
 from mgraph.algorithms.predecessors.rows_kernels import find_equal
+from mgraph.shard.lightest_arcs import require_lightest_arcs
 from mgraph.shard.user_ids import gather_states
-from mgraph.shard.weight_sorted_rows import require_weight_sorted_rows
 
 
 def predecessors_and_roots(shard, comm, dist, sources):
@@ -29,10 +29,10 @@ def predecessors_and_roots(shard, comm, dist, sources):
 
 
 def check(case, sources, num_ranks, order, *, num_by_weight=0):
-    """Compare predecessors and nearest sources with the oracles'; some ranks have weight-sorted rows."""
+    """Compare predecessors and nearest sources with the oracles'; some ranks have lightest arcs."""
     shards = build_shards(case, num_ranks, order)
     for shard in shards[:num_by_weight]:
-        require_weight_sorted_rows(shard)
+        require_lightest_arcs(shard)
     positions = positions_of(shards)
     num_positions = shards[0].partition.num_positions
     dist = oracles.sssp(case, sources)
@@ -62,12 +62,12 @@ def test_predecessors_and_nearest_sources_are_the_designed_ones(case, order):
 @pytest.mark.covering(every=6)
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("case", [*CASES, *map(random_case, range(3))], ids=lambda case: case.name)
-def test_weight_sorted_long_rows_have_the_same_predecessors(case, order):
+def test_has_lightest_long_rows_have_the_same_predecessors(case, order):
     for num_ranks, sources in enumerate(zoo_sources(case), start=1):
         check(case, sources, num_ranks, order, num_by_weight=num_ranks)
 
 
-def test_weight_sorted_rows_of_a_directed_graph_explain_nothing():
+def test_lightest_arcs_of_a_directed_graph_explain_nothing():
     """Vertex 2 has many arcs, one of them to a nearer vertex, at a distance that would explain its own."""
     arcs = [(0, 1, 1), (0, 2, 3), (2, 1, 2), *((2, v, 5) for v in range(3, 103))]
     check(make_case("leaves", 103, arcs, np.uint8, directed=True), [0], 1, "degree", num_by_weight=1)

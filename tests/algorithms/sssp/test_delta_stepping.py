@@ -1,4 +1,4 @@
-"""Delta-stepping over weight-sorted rows: distances equal the oracle's to the bit."""
+"""Delta-stepping over light arcs: distances equal the oracle's to the bit."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def check(case, sources, order="degree", backend=None, delta=None, **options):
             patch.setattr(
                 "mgraph.algorithms.sssp.delta_stepping.default_delta", lambda shard, dtype, mean_weight: delta
             )
-        found, shards = distances(sssp_delta_stepping, case, sources, order, backend, weight_sorted=True, **options)
+        found, shards = distances(sssp_delta_stepping, case, sources, order, backend, has_lightest=True, **options)
     got, trace = found
     np.testing.assert_array_equal(of_users(shards, sources, [got]), oracles.sssp(case, sources, options.get("cutoff")))
     return trace
@@ -79,7 +79,7 @@ def test_heavy_arcs_are_pushed_before_the_peak_and_pulled_behind_it():
     methods = [step["method"] for step in trace.supersteps]
     assert methods.index("heavy") < methods.index("pull")
     arcs = sum(step["arcs"] for step in trace.supersteps)
-    assert arcs <= 2 * len(ends), "few arcs are scanned twice"
+    assert arcs <= 3 * len(ends), "less than half of all arcs are scanned twice"
 
 
 def test_remaining_vertices_after_the_second_pull_are_one_bucket():
@@ -101,7 +101,7 @@ def test_search_ends_with_the_bucket_of_its_target():
     dist = oracles.sssp(case, [0])
     target = int(np.flatnonzero(dist == 100)[0])
     (got, _), shards = distances(
-        sssp_delta_stepping, case, [0], "natural", CpuBackend(2), weight_sorted=True, until=[target]
+        sssp_delta_stepping, case, [0], "natural", CpuBackend(2), has_lightest=True, until=[target]
     )
     found = of_users(shards, [0], [got])
     np.testing.assert_array_equal(found[dist <= 100], dist[dist <= 100])

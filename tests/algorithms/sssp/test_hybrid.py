@@ -22,7 +22,7 @@ from mgraph.algorithms.sssp.near_far import typical_weight
 from mgraph.api.traversal import state_dtype
 from mgraph.backends.cpu import CpuBackend
 from mgraph.errors import CommAborted
-from mgraph.shard.weight_sorted_rows import require_weight_sorted_rows
+from mgraph.shard.lightest_arcs import require_lightest_arcs
 
 BACKEND = CpuBackend(2)
 
@@ -30,12 +30,12 @@ BACKEND = CpuBackend(2)
 def search(case, sources, order="degree", until=(), cutoff=None, **thresholds):
     """Run the variant with its thresholds replaced; return the shards, the result and its supersteps.
 
-    With a threshold there are weight-sorted rows, without one core searches to the end.
+    With a threshold there are lightest arcs, without one core searches to the end.
     """
     max_waiting, share, delta = (thresholds.get(name) for name in ("max_waiting", "share", "delta"))
     shards = build_shards(case, 1, order, BACKEND)
     if max_waiting is not None:
-        require_weight_sorted_rows(shards[0])
+        require_lightest_arcs(shards[0])
     num_positions = shards[0].partition.num_positions
     starts, ends = (
         [p for p in oracles.positions(case, order)[list(users)].tolist() if p < num_positions]

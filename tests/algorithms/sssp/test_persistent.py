@@ -1,4 +1,4 @@
-"""Persistent SSSP: distances equal the oracle's to the bit, with and without weight-sorted rows."""
+"""Persistent SSSP: distances equal the oracle's to the bit, with and without lightest arcs."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from mgraph.api.traversal import state_dtype
 from mgraph.backends.base import Allocated
 from mgraph.generate.spec import parse_spec
 from mgraph.ingest.build import build
-from mgraph.shard.weight_sorted_rows import require_weight_sorted_rows
+from mgraph.shard.lightest_arcs import require_lightest_arcs
 from mgraph.types import unreached_of
 
 pytestmark = pytest.mark.interleavings
 
 
 def check(case, sources, order="degree", backend=None, *, delta=None, targets=(), **options):
-    """Compare searches over rows and weight-sorted rows with the oracle, up to targets if there are any."""
+    """Compare searches over whole rows and light arcs with the oracle, up to targets if there are any."""
     backend = backend or EmulatedBackend(block=64, blocks=3)
     wanted = oracles.sssp(case, sources, options.get("cutoff"))
     if targets:
@@ -42,10 +42,10 @@ def check(case, sources, order="degree", backend=None, *, delta=None, targets=()
     results = []
     with pytest.MonkeyPatch.context() as patch:
         if delta is not None:
-            patch.setattr(persistent, "default_delta", lambda shard, dtype, weight_sorted: delta)
-        for weight_sorted in (False, True):
+            patch.setattr(persistent, "default_delta", lambda shard, dtype, by_weight: delta)
+        for has_lightest in (False, True):
             result, shards = distances(
-                sssp_persistent, case, sources, order, backend, weight_sorted=weight_sorted, **options
+                sssp_persistent, case, sources, order, backend, has_lightest=has_lightest, **options
             )
             found = of_users(shards, sources, [result[0]])
             if targets:
@@ -207,7 +207,7 @@ def test_search_ends_after_the_bucket_of_a_target(ways, monkeypatch):
         [len(trace.supersteps) for _, trace in check(trailing_chains(), [0], delta=3, targets=targets)]
         for targets in ([0], [4], [7], [512], [4, 7, 0, 4], [7, 4])
     ]
-    # Over rows, and over weight-sorted rows.
+    # Over whole rows, and over light arcs.
     for *one, several, fewer in zip(*by_target, strict=True):
         assert one == sorted({*one})
         assert several == fewer == one[2]
@@ -237,7 +237,7 @@ def compare_searches_of_one_shard(backend, spec, order, starts):
             return [variant(shard, comm, own, Trace(backend, comm), dtype, cutoff).distances for own, cutoff in starts]
 
         found = [search_all(sssp), search_all(sssp_persistent)]
-        require_weight_sorted_rows(shard)
+        require_lightest_arcs(shard)
         found += [search_all(sssp_delta_stepping), search_all(sssp_persistent)]
         for expected, *others in zip(*found, strict=True):
             assert all(bool((other == expected).all()) for other in others)

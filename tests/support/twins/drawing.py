@@ -11,6 +11,7 @@ from emulator.backend import SANITIZE
 from hypothesis import strategies as st
 from twins.case import Case, Unwritten
 
+from mgraph.backends.numba_helpers import LIGHTEST_BITS
 from mgraph.types import none_of, unreached_of, vertex_dtype
 
 
@@ -106,6 +107,15 @@ class DrawnRows:
         targets = np.insert(self.targets, begin, extra.astype(self.types.vertex))
         weights = np.insert(self.weights, begin, self.random.integers(0, 4, length).astype(self.types.weight))
         return dataclasses.replace(self, indptr=indptr, targets=targets, weights=weights)
+
+    def lightest(self, scale: float) -> dict[str, np.ndarray]:
+        """Return the lightest arcs of the rows by class of weight, as arguments of kernels."""
+        row = np.repeat(np.arange(self.num_owned), np.diff(self.indptr))
+        order = np.lexsort([(self.weights * scale).astype(np.int64), row])
+        begin = self.indptr >> LIGHTEST_BITS
+        place = np.arange(len(order)) - self.indptr[row]
+        order = order[place < (begin[1:] - begin[:-1])[row]]
+        return {"lightest_targets": self.targets[order], "lightest_weights": self.weights[order]}
 
     def no_vertices(self, n: int) -> np.ndarray:
         """Return n entries that are no vertex."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 from hypothesis import strategies as st
 from twins.case import Arrays, Case
@@ -91,33 +93,61 @@ def digest_distances(draw: st.DrawFn) -> Case:
 
 
 def find_nearer_by_weight(draw: st.DrawFn) -> Case:
-    """Draw rows sorted by weight class.
-
-    Now and then the rows are in order of falling length, and the first is a hub's; with a threshold one row is out of
-    order.
-    """
+    """Draw rows; some are in order of falling length, the first a hub's, and with a threshold one is out of order."""
     r = draw(rows(types_found))
     falling = draw(st.booleans())
     if falling:
         r = r.lengthened(draw(st.sampled_from([0, 17000])))
-    given = {**_shared(draw, r), "scale": draw(st.sampled_from([1.0, 0.5, 100.0]))}
+    scale = draw(st.sampled_from([1.0, 0.5, 100.0]))
     lengths = np.diff(r.indptr)
     # The place of each row, and of each arc the place of its row.
     places = np.argsort(np.argsort(-lengths, kind="stable")) if falling else np.arange(r.num_owned)
     threshold = _threshold(draw, r)
     if falling and threshold[0] and r.num_owned > 2:
         places = np.where(places == 1, r.num_owned - 1, places - (places > 1))
-    order = np.lexsort([(r.weights * given["scale"]).astype(np.int64), np.repeat(places, lengths)])
+    order = np.argsort(np.repeat(places, lengths), kind="stable")
     lengths[places] = lengths.copy()
-    given["indptr"] = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    given["targets"], given["weights"], dist = r.targets[order], r.weights[order], given.pop("dist")
+    r = dataclasses.replace(
+        r,
+        indptr=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+        targets=r.targets[order],
+        weights=r.weights[order],
+    )
+    given = {**_shared(draw, r), **r.lightest(scale), "scale": scale}
+    del given["targets"], given["weights"]
+    dist = given.pop("dist")
+    shape = {"lo": given.pop("lo"), "hi": given.pop("hi"), "falling": int(falling)}
+    return Case({**shape, **given, "dist": dist, "threshold": threshold, **_own_with_candidates(r, dist)})
+
+
+def find_before_candidates(draw: st.DrawFn) -> Case:
+    """Draw rows with their lightest arcs, or without."""
+    r = draw(rows(types_found)).lengthened(draw(st.sampled_from([0, 3000])))
+    scale = draw(st.sampled_from([1.0, 0.5, 100.0]))
+    given = _shared(draw, r)
+    dist = given.pop("dist")
+    lightest = r.lightest(scale)["lightest_weights"] if draw(st.booleans()) else None
+    own = _own_with_candidates(r, dist)
+    return Case(
+        {
+            **given,
+            "lightest_weights": lightest,
+            "scale": scale,
+            "dist": dist,
+            "threshold": _threshold(draw, r),
+            **own,
+        }
+    )
+
+
+def _own_with_candidates(r: DrawnRows, dist: np.ndarray) -> dict:
+    """Return arguments where some vertices are sources, at distance 0, and others have a candidate."""
     own = _own(r)
-    dist[r.base :][: r.num_owned][own["parents"] == 5] = 0  # sources
-    candidate = some(r.random, r.num_owned, 0.3) & (own["parents"] != 5)
+    is_source = own["parents"] == 5
+    dist[r.base :][: r.num_owned][is_source] = 0
+    candidate = some(r.random, r.num_owned, 0.3) & ~is_source
     own["parents"][candidate] = r.random.integers(0, r.num_states, candidate.sum())
-    lo = given.pop("lo")
-    hi = given.pop("hi")
-    return Case({"lo": lo, "hi": hi, "falling": int(falling), **given, "dist": dist, "threshold": threshold, **own})
+    return own
 
 
 def find_equal(draw: st.DrawFn) -> Case:

@@ -11,14 +11,8 @@ from mgraph.types import unreached_of
 
 
 def _rows(draw: st.DrawFn) -> tuple[DrawnRows, float]:
-    """Return weight-sorted rows of a single rank, and the arguments of their weight classes."""
-    r = draw(rows(ranks=st.just((1, 0))))
-    scale = draw(st.sampled_from([1.0, 0.5]))
-    row = np.repeat(np.arange(r.num_owned), np.diff(r.indptr))
-    order = np.lexsort([(r.weights * scale).astype(np.int64), row])
-    r.targets = r.targets[order]
-    r.weights = r.weights[order]
-    return r, scale
+    """Return rows of a single rank, and the scale of their weight classes."""
+    return draw(rows(ranks=st.just((1, 0)))), draw(st.sampled_from([1.0, 0.5]))
 
 
 def _bounds(r: DrawnRows) -> np.ndarray:
@@ -46,6 +40,7 @@ def relax_light(draw: st.DrawFn) -> Case:
         "indptr": r.indptr,
         "targets": r.targets,
         "weights": r.weights,
+        **r.lightest(scale),
         "scale": scale,
         "bounds": bounds,
         "dist": dist,
@@ -54,27 +49,6 @@ def relax_light(draw: st.DrawFn) -> Case:
         "counters": np.zeros(3, np.int64),
     }
     return Case(args, queues(counters_0=("near",)))
-
-
-def measure_heavy(draw: st.DrawFn) -> Case:
-    """Draw a frontier of vertices below the bound."""
-    r, scale = _rows(draw)
-    bounds = _bounds(r)
-    dist = r.distances()
-    frontier = np.flatnonzero(dist[: r.num_owned] < bounds[0]).astype(r.types.vertex)
-    args = {
-        "lo": 0,
-        "hi": len(frontier),
-        "frontier": frontier,
-        "indptr": r.indptr,
-        "weights": r.weights,
-        "dist": dist,
-        "bounds": bounds,
-        "scale": scale,
-        "begins": Unwritten(len(frontier), np.int64),
-        "lengths": Unwritten(len(frontier), np.int64),
-    }
-    return Case(args)
 
 
 def list_settled(draw: st.DrawFn) -> Case:
@@ -107,6 +81,7 @@ def pull_distances(draw: st.DrawFn) -> Case:
         "indptr": r.indptr,
         "targets": r.targets,
         "weights": r.weights,
+        **r.lightest(scale),
         "scale": scale,
         "bounds": bounds,
         "dist": _nothing_light(r, giving),

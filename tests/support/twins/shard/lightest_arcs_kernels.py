@@ -1,4 +1,4 @@
-"""Arguments for the kernels of shard/weight_sorted_rows_kernels.py."""
+"""Arguments for the kernels of shard/lightest_arcs_kernels.py."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from hypothesis import strategies as st
 from twins.case import Case, Unwritten
 from twins.drawing import rows
 
+from mgraph.backends.numba_helpers import LIGHTEST_BITS
 
-def sort_rows(draw: st.DrawFn) -> Case:
+
+def take_lightest(draw: st.DrawFn) -> Case:
     """Rows of several classes; some have so many arcs that a whole block sorts them."""
     r = draw(rows())
     if draw(st.booleans()):
@@ -20,7 +22,7 @@ def sort_rows(draw: st.DrawFn) -> Case:
         "targets": r.targets,
         "weights": r.random.integers(0, 100, num_arcs).astype(r.types.weight),
         "scale": draw(st.sampled_from([1.0, 0.1, 100.0, 0.0])),
-        "out_targets": Unwritten(num_arcs, r.types.vertex),
-        "out_weights": Unwritten(num_arcs, r.types.weight),
+        "lightest_targets": Unwritten(num_arcs >> LIGHTEST_BITS, r.types.vertex),
+        "lightest_weights": Unwritten(num_arcs >> LIGHTEST_BITS, r.types.weight),
     }
     return Case(args)
