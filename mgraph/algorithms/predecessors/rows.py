@@ -157,15 +157,17 @@ def _find_nearer(
     falls = info.order == "degree" and not info.directed
     lightest = shard.lightest_arcs
     scale = class_scale(info)
+    # While few have a parent: those with a candidate, and sources.
+    if threshold is not None:
+        lightest_weights = None if lightest is None else lightest.weights
+        find_before_candidates[backend](
+            0, long_rows(shard, LANE_ROW), rows.indptr, rows.targets, weights, lightest_weights, scale, dist, threshold,
+            *shape, parents,
+        )  # fmt: skip
     if _may_be_light(shard, weights) and lightest is not None:
         find_nearer_by_weight[backend](
             0, shard.num_owned, int(falls), rows.indptr, lightest.targets, lightest.weights, scale, dist, threshold,
             *shape, parents,
-        )  # fmt: skip
-    if threshold is not None:
-        find_before_candidates[backend](
-            0, long_rows(shard, LANE_ROW), rows.indptr, rows.targets, weights, lightest and lightest.weights, scale,
-            dist, threshold, *shape, parents,
         )  # fmt: skip
     low_bytes = None
     if wants_low_bytes(info, dist, backend.cache_bytes):

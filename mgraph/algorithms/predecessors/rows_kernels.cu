@@ -110,11 +110,13 @@ extern "C" __global__ void __launch_bounds__(1024)
   dist_t dense_begin = *threshold;
   if (!dense_begin) return;
   LightestArcs lightest = {nullptr, lightest_weights, scale};
-  auto open = [&](const Row& row) {
-    if (row.length() <= LANE_ROW || row.own <= dense_begin || row.own == top_of<dist_t>::value() ||
-        row.parent == top_of<vertex_t>::value())
-      return false;
-    return lightest.are_all_below(lightest.of_row(row.begin, row.end),
+  Rows rows = {indptr, dist + base, parents};
+  // Few vertices have a candidate: no other rows are loaded.
+  auto open = [&](i64 v) {
+    if (load_relaxed(&parents[v]) == top_of<vertex_t>::value()) return false;
+    Row row = rows(v);
+    return row.length() > LANE_ROW && row.own > dense_begin && row.own != top_of<dist_t>::value() &&
+           lightest.are_all_below(lightest.of_row(row.begin, row.end),
                                   class_edge((dist_t)(row.own - dense_begin), scale));
   };
   auto explains = [&](dist_t own, const vertex_t(&u)[DEPTH], const dist_t(&w)[DEPTH]) {
@@ -132,8 +134,8 @@ extern "C" __global__ void __launch_bounds__(1024)
     vertex_t parent = position_of(targets[i], stride, multiplier);
     if (parent < row.parent) store_relaxed(&parents[v], parent);
   };
-  settle_by_block(lo, hi, {indptr, dist + base, parents}, Arcs(targets, weights, indptr[hi]), open,
-                  explains, settle);
+  settle_by_block<8>(lo, hi, false, rows, Arcs(targets, weights, indptr[hi]), open, explains,
+                     settle);
 }
 
 extern "C" __global__ void __launch_bounds__(1024)

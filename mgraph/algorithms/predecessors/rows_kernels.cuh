@@ -117,38 +117,41 @@ struct Rows {
     return {own[v], load_relaxed(&parents[v]), indptr[v], indptr[v + 1]};
   }
 };
-// Call settle(v, row, i), by a whole block, for every v with an open row, where i is the first arc
-// that explains its distance, or the row's end. explains(own, u, w) returns which of DEPTH arcs do.
-template <class Open, class Explains, class Settle>
-__device__ inline void settle_by_block(i64 lo, i64 hi, const Rows& rows, const Arcs& arcs,
-                                       Open open, Explains explains, Settle settle) {
+// Call settle(v, row, i), by a whole block, for every v that is open, where i is the first arc that
+// explains its distance, or the row's end. explains(own, u, w) returns which of DEPTH arcs do. A
+// thread tests EACH at once, with `spreads` as in each_row_by_block.
+template <int EACH, class Open, class Explains, class Settle>
+__device__ inline void settle_by_block(i64 lo, i64 hi, bool spreads, const Rows& rows,
+                                       const Arcs& arcs, Open open, Explains explains,
+                                       Settle settle) {
   BlockRows& s = block_rows();
-  // In degree order the longest rows are adjacent: each block gets one of them.
-  each_row_by_block<1>(
-      lo, hi, true, [&](i64 v) { return open(rows(v)); },
-      [&](i64 v) {
-        Row row = rows(v);
-        __syncthreads();  // all threads have read the hit of the row before
-        if (threadIdx.x == 0) s.first_hit = row.end;
-        __syncthreads();
-        for (i64 first = row.begin; first < row.end; first += DEPTH * blockDim.x) {
-          i64 i = first + threadIdx.x;
-          vertex_t u[DEPTH];
-          dist_t w[DEPTH];
-          arcs.load_strided(i, blockDim.x, row.end, u, w);
-          u32 hits = explains(row.own, u, w);
-          if (hits) atomic_min(&s.first_hit, i + (__ffs(hits) - 1) * (i64)blockDim.x);
-          if (__syncthreads_or(hits)) break;
-        }
-        if (threadIdx.x == 0) settle(v, row, s.first_hit);
-      });
+  each_row_by_block<EACH>(lo, hi, spreads, open, [&](i64 v) {
+    Row row = rows(v);
+    __syncthreads();  // all threads have read the hit of the row before
+    if (threadIdx.x == 0) s.first_hit = row.end;
+    __syncthreads();
+    for (i64 first = row.begin; first < row.end; first += DEPTH * blockDim.x) {
+      i64 i = first + threadIdx.x;
+      vertex_t u[DEPTH];
+      dist_t w[DEPTH];
+      arcs.load_strided(i, blockDim.x, row.end, u, w);
+      u32 hits = explains(row.own, u, w);
+      if (hits) atomic_min(&s.first_hit, i + (__ffs(hits) - 1) * (i64)blockDim.x);
+      if (__syncthreads_or(hits)) break;
+    }
+    if (threadIdx.x == 0) settle(v, row, s.first_hit);
+  });
 }
 template <class Open, class Explains, class Settle>
 __device__ inline void settle_rows(i64 lo, i64 hi, i64 long_rows, const Rows& rows,
                                    const Arcs& arcs, Open open, Explains explains, Settle settle) {
   i64 num_long = long_rows < hi ? long_rows : hi, step = warp_count() * 32;
-  auto is_long = [&](const Row& row) { return row.length() >= BLOCK_ROW && open(row); };
-  settle_by_block(lo, num_long, rows, arcs, is_long, explains, settle);
+  auto is_long = [&](i64 v) {
+    Row row = rows(v);
+    return row.length() >= BLOCK_ROW && open(row);
+  };
+  // In degree order the longest rows are adjacent: each block gets one of them.
+  settle_by_block<1>(lo, num_long, true, rows, arcs, is_long, explains, settle);
   // The next step's rows are in flight.
   Row upcoming = {}, row;
   if (lo + thread_index() < hi) upcoming = rows(lo + thread_index());

@@ -132,7 +132,8 @@ struct NearFar : SsspSearch<WholeRows> {
 struct WeightRows : RowsByWeight {
   static constexpr u32 REMAINDER_FLAG = 1u << 31, LIGHTEST_FLAG = 1u << 30;
   static constexpr int MAX_HOP_VERTICES = 8, NUM_BITMAPS = 2;
-  dist_t bound, bucket_begin, settled;
+  // All distances below `final_below` were final when the bound was raised.
+  dist_t bound, bucket_begin, settled, final_below;
   bool pulls, is_last_bucket;
   // The edge of the arcs that are light; of a remainder, of those light enough to be pulled over.
   __device__ inline double edge_of(dist_t room) const { return class_edge(room, lightest.scale); }
@@ -169,9 +170,11 @@ struct WeightRows : RowsByWeight {
     return low;
   }
   // Limit a long row to whole pieces: those with light arcs, or all of the row. The distance of a
-  // near vertex may fall before they are relaxed: it is assumed to be the least of the bucket.
+  // near vertex may fall before they are relaxed, though not below what was final when the bound
+  // was raised.
   __device__ inline void limit_long_row(LaneArcs* s) const {
-    double edge = s->remainder ? light_edge(*s) : edge_of(bound - settled);
+    dist_t least = s->from < final_below ? s->from : final_below;
+    double edge = s->remainder ? light_edge(*s) : edge_of(bound - least);
     Slots arcs = lightest.of_row(s->begin, s->end);
     if (lightest.are_all_below(arcs, edge)) return;
     i64 end = arcs.begin + count_light_pieces(arcs, edge) * PIECE_ARCS;
@@ -193,7 +196,7 @@ struct LightHeavy : SsspSearch<WeightRows> {
   static constexpr bool MARKS_ON_ADVANCE = true;
   __device__ inline void start() {
     keeps_far = false;
-    bucket_begin = settled = 0;
+    bucket_begin = settled = final_below = 0;
     pulls = is_last_bucket = false;
     lightest.scale = __longlong_as_double(counters[SCALE]);
   }
@@ -303,6 +306,7 @@ struct LightHeavy : SsspSearch<WeightRows> {
       bucket_begin = settled;
       settled = bound;
     }
+    final_below = bound;
     bound = is_last_bucket ? top : raised(in_bucket && !is_widened ? bound : low, next_delta());
     __syncthreads();  // all threads have read what begin_bucket changes
     begin_bucket();

@@ -128,6 +128,7 @@ template <class Rows> struct SsspSearch : Rows {
       own.begin = indptr[v];
       own.end = indptr[v + 1];
       is_long = own.end - own.begin > PIECE_ARCS;
+      if (is_long) own.from = load_relaxed(&dist[v]);
       if (is_long) Rows::limit_long_row(&own);
     }
     i64 at = reserve_by_warp(is_new && !is_long, rotated(counters, NEAR, round + 1));
