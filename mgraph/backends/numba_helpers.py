@@ -182,7 +182,8 @@ def state_of(position, stride, multiplier):
 
 # Classes of weights: class c holds the weights w with c <= w * scale < c + 1, the last class all heavier ones too.
 WEIGHT_CLASSES = 256
-# Of a row the lightest 1 / 2^LIGHTEST_BITS of all arcs are kept by class too (shard/lightest_arcs.py).
+# Row begin..end has the lightest arcs begin >> LIGHTEST_BITS .. end >> LIGHTEST_BITS, kept by class
+# (shard/lightest_arcs.py); none where these are equal.
 LIGHTEST_BITS = 2
 
 

@@ -2,7 +2,7 @@
 
 Delta-stepping skips arcs that are too heavy for a bucket. The lightest quarter of a row is sorted by class of weight:
 its arcs that are light enough come first, and as a rule heavier ones follow. Where none follows the whole row is read.
-A few hundred classes are as good as a full sort, and need two reads of the weights and one of the targets.
+A few hundred classes are as good as a full sort, and need two reads of the weights and one of the targets taken.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from mgraph.backends.numba_helpers import LIGHTEST_BITS, WEIGHT_CLASSES, class_o
 
 @kernel(lanes=32, block=1024, vertex_t="targets", weight_t="weights")
 def take_lightest(lo, hi, indptr, targets, weights, scale, lightest_targets, lightest_weights):
-    """Copy the lightest arcs of rows lo..hi, sorted by class; of one class the first.
+    """Copy the lightest arcs of rows lo..hi, sorted by class, those of one class in their order.
 
     Those of a row begin at indptr[row] >> LIGHTEST_BITS. The class of a weight is weight * scale, see class_of.
     """

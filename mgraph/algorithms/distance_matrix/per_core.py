@@ -22,7 +22,7 @@ from mgraph.algorithms.sssp import hybrid_near_kernels as near_kernels
 from mgraph.algorithms.sssp.hybrid import (
     BYTE,
     MAX_WASTED,
-    NO_TARGETS,
+    NOTHING_WRITTEN,
     UNLIMITED,
     first_width,
     min_degree,
@@ -91,6 +91,7 @@ def _by_weights(backend: CpuBackend, shard: Shard, comm: Communicator, searches:
     until = states_of(shard, searches.targets or [])
     parameters = np.zeros(near_kernels.NUM_WORDS, np.int64)
     parameters[[near_kernels.WAITING_LIMIT, near_kernels.PAUSE_LIMIT]] = UNLIMITED
+    # As much as a whole search may be wasted before the queue takes over, which takes several times as long.
     parameters[near_kernels.WASTE_LIMIT] = MAX_WASTED + 2 * shard.info.num_arcs
     parameters[near_kernels.MIN_WAITING_DEGREE] = min_degree(shard)
     width, limit = map(dtype.type, (first_width(shard, comm, dtype), searches.farthest))
@@ -103,8 +104,8 @@ def _by_weights(backend: CpuBackend, shard: Shard, comm: Communicator, searches:
         )  # fmt: skip
 
     yield search
-    restore_later(where, NO_TARGETS)
-    restore_later(dist, NO_TARGETS)
+    restore_later(where, NOTHING_WRITTEN)
+    restore_later(dist, NOTHING_WRITTEN)
 
 
 @contextmanager

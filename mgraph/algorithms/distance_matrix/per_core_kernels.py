@@ -106,8 +106,9 @@ def search_sources(
                     rows[i, k] = dist[until[k]]
                 if num_found > len(listed):
                     dist[:] = top_of(rows)
-                for k in range(min(num_found, len(listed))):
-                    dist[listed[k]] = top_of(rows)
+                else:
+                    for k in range(num_found):
+                        dist[listed[k]] = top_of(rows)
 
 
 @inline

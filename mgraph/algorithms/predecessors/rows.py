@@ -157,7 +157,7 @@ def _find_nearer(
     falls = info.order == "degree" and not info.directed
     lightest = shard.lightest_arcs
     scale = class_scale(info)
-    # While few have a parent: those with a candidate, and sources.
+    # First: it tests every long row that has a parent, which now are those with a candidate, and sources.
     if threshold is not None:
         lightest_weights = None if lightest is None else lightest.weights
         find_before_candidates[backend](

@@ -98,7 +98,7 @@ extern "C" __global__ void find_nearer_by_weight(i64 lo, i64 hi, i64 falling, co
   light.search_rows<32>(lo + hubs, num_long, falling);
   light.search_rows<8>(num_long, num_medium, true);
   // Degrees fall, not row lengths: rows have lost their parallel arcs, and a few longer ones come
-  // behind shorter ones. No other kernel scans those that have a candidate.
+  // behind shorter ones. Of those that have a candidate no other kernel scans the light arcs.
   if (dense_begin) light.search_rows<32>(num_medium, hi, false);
 }
 

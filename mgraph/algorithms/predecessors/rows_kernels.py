@@ -138,7 +138,8 @@ def find_nearer_by_weight(
 ):  # fmt: skip
     """Find parents of long rows among light arcs: most arcs are too heavy to scan.
 
-    A vertex without one stays open for find_nearer, which counts it, and so does one whose lightest arcs are all light.
+    A vertex without one stays open for find_nearer, which counts it, and so does one whose lightest arcs are all light
+    and that has no candidate (find_before_candidates).
     `falling` says that hardly a row is longer than the one before; without a threshold those that are may stay open.
     """
     top = top_of(dist)

@@ -7,7 +7,7 @@ extern "C" __global__ void relax_light(i64 lo, i64 hi, const vertex_t* frontier,
                                        const weight_t* lightest_weights, double scale,
                                        const dist_t* bounds, dist_t* dist, u32* marked,
                                        vertex_t* near, i64* counters) {
-  RowsByWeight rows = {indptr, targets, weights, {lightest_targets, lightest_weights, scale}};
+  RowsAndLightest rows = {indptr, targets, weights, {lightest_targets, lightest_weights, scale}};
   dist_t bound = bounds[1], cutoff = bounds[2];
   i64 arcs = 0, total = 0;
   for (i64 k = lo + thread_index(); k < hi; k += thread_count()) {
@@ -54,7 +54,7 @@ extern "C" __global__ void pull_distances(i64 lo, i64 hi, const i64* indptr,
                                           const weight_t* lightest_weights, double scale,
                                           const dist_t* bounds, dist_t* dist, vertex_t* near,
                                           dist_t* lowest, i64* counters) {
-  RowsByWeight rows = {indptr, targets, weights, {lightest_targets, lightest_weights, scale}};
+  RowsAndLightest rows = {indptr, targets, weights, {lightest_targets, lightest_weights, scale}};
   dist_t begin = bounds[3], settled = bounds[0], bound = bounds[1], cutoff = bounds[2],
          pull_limit = bounds[4];
   dist_t best = top_of<dist_t>::value();

@@ -37,10 +37,10 @@ from mgraph.algorithms.sssp.hybrid_kernels import (
     settle_nearest,
 )
 from mgraph.algorithms.sssp.near_far import (
-    SAMPLED_WEIGHTS,
     bucket_width,
     default_delta,
     drop_unsettled,
+    sampled_weights,
     step_bytes,
     typical_weight,
 )
@@ -59,8 +59,9 @@ from mgraph.types import Array, none_of, unreached_of
 
 # The width of one core's first bucket, in typical weights per mean degree; the loop changes it. (Roads and meshes of
 # 2^18 vertices take as long with a quarter and with four times this width; RMAT and uniform graphs of 2^16 vertices
-# take a tenth to a quarter longer with four times.) It is no more than half as many times the lightest arc of most
-# vertices, which is about the same where weights are uniform: paths follow those where weights are of all magnitudes.
+# take a tenth to a quarter longer with four times.) The typical weight per degree is at most half the quantile of all
+# weights at 1 / degree, about the lightest arc of a vertex: the same for uniform weights, far less for weights of all
+# magnitudes, where paths follow light arcs.
 FIRST_WIDTH = 1.5
 # WASTE_LIMIT, beside the rows of the vertices from which it begins.
 MAX_WASTED = 1 << 16
@@ -73,6 +74,7 @@ WIDE = 8
 STEP_ARCS = 1 << 22
 UNLIMITED = int(np.iinfo(np.int64).max)
 NO_TARGETS = np.empty(0, np.int64)
+NOTHING_WRITTEN = NO_TARGETS
 BYTE = np.dtype(np.uint8)
 
 
@@ -119,9 +121,7 @@ def sssp_hybrid(
 def first_width(shard: Shard, comm: Communicator, dtype: np.dtype) -> float | int:
     """Return the width of one core's first bucket."""
     degree = max(shard.info.mean_degree, 1.0)
-    weights = shard.rows.weights
-    assert weights is not None, "shortest paths have weights"
-    sample = weights[:: -(-len(weights) // SAMPLED_WEIGHTS) or 1]
+    sample = sampled_weights(shard)
     light = float(np.quantile(sample, 1 / degree)) / 2 if len(sample) else 0.0
     typical = typical_weight(shard, comm) / degree
     return bucket_width(shard.info, dtype, FIRST_WIDTH * min(typical, light or typical))
@@ -290,7 +290,7 @@ class _SerialSearch:
             reached = self.listed[: self.num_reached].copy()
             restore_later(self.dist, reached)
             restore_later(self.parents, reached)
-        restore_later(self.where, NO_TARGETS)
+        restore_later(self.where, NOTHING_WRITTEN)
         return Traversal(self.dist, self.parents, self.num_reached, self.reached_arcs, reached=reached)
 
 

@@ -93,9 +93,7 @@ def typical_weight(shard: Shard, comm: Communicator) -> float:
 
     A few very heavy arcs raise the mean without bound: buckets of that width would hold all other paths.
     """
-    weights = shard.rows.weights
-    assert weights is not None, "shortest paths have weights"
-    sample = weights[:: -(-len(weights) // SAMPLED_WEIGHTS) or 1]
+    sample = sampled_weights(shard)
     own = np.full(SAMPLED_WEIGHTS, np.nan)
     own[: len(sample)] = shard.backend.to_host(sample)
     of_all = np.empty(SAMPLED_WEIGHTS * comm.size)
@@ -104,17 +102,25 @@ def typical_weight(shard: Shard, comm: Communicator) -> float:
     return min(shard.info.mean_weight, 2 * float(np.sort(known)[len(known) // 2])) if len(known) else 0.0
 
 
+def sampled_weights(shard: Shard) -> Array:
+    """Return at most SAMPLED_WEIGHTS weights of this rank, at equal steps."""
+    weights = shard.rows.weights
+    assert weights is not None, "shortest paths have weights"
+    return weights[:: -(-len(weights) // SAMPLED_WEIGHTS) or 1]
+
+
 def default_delta(
     shard: Shard,
     dtype: np.dtype,
-    by_weight: float = DELTA_LIGHTEST,
+    with_lightest: float = DELTA_LIGHTEST,
     mean_weight: float | None = None,
 ) -> float | int:
     """Return the width of a bucket for this graph's degrees and weights, or for another mean weight."""
     info = shard.info
     mean_weight = info.mean_weight if mean_weight is None else mean_weight
     num_ranks = shard.partition.num_ranks
-    widths = (DELTA if num_ranks > 1 else DELTA_ALONE if shard.lightest_arcs is None else by_weight) / info.mean_degree
+    alone = DELTA_ALONE if shard.lightest_arcs is None else with_lightest
+    widths = (DELTA if num_ranks > 1 else alone) / info.mean_degree
     if num_ranks == 1 and info.mean_degree < SPARSE_DEGREE:
         widths = DELTA_SPARSE
     return bucket_width(info, dtype, widths * mean_weight)

@@ -134,13 +134,13 @@ class _Search:
         host_words, self.on_host = backend.host_words(len(REPORT) + RECORD_WORDS * MAX_RECORDS)
         vertex = rows.targets.dtype
         words, queues, log = work_lengths(num, len(rows.targets), has_far_queue=lightest is None)
-        kernel, by_weight = (
+        kernel, lightest_args = (
             (find_distances, ())
             if lightest is None
             else (find_distances_by_weight, (lightest.targets, lightest.weights))
         )
         self.launch = backend.prepared(
-            kernel, 0, num, backend.abort_word, rows.indptr, rows.targets, rows.weights, *by_weight,
+            kernel, 0, num, backend.abort_word, rows.indptr, rows.targets, rows.weights, *lightest_args,
             Allocated(num, dtype), Allocated(words, np.dtype(np.uint32)), Allocated(queues, vertex),
             Bound(np.dtype(np.int64)), Allocated(log, np.dtype(np.int64)), host_words,
         )  # fmt: skip

@@ -7,7 +7,7 @@
 // What a thread has in flight: arcs, arcs of a row that it pulls over by itself, and distances in a
 // scan of all, of which two bits each fit a word.
 constexpr int RELAX_DEPTH = 2, PULL_DEPTH = 4, SCAN_DEPTH = 8;
-// A warp takes its part of a scan at so many times, or more.
+// A warp divides its part of a scan of all into at least SCANS steps.
 constexpr i64 SCANS = 32;
 
 // The slot of a triple-buffered counter that belongs to this round or bucket.
@@ -17,6 +17,8 @@ __device__ inline i64* rotated(i64* counters, i64 place, int which) {
 // A counter that holds a distance.
 __device__ inline dist_t* distance_at(i64* counter) { return (dist_t*)counter; }
 
+// Warps of a block of 512 threads.
+constexpr int NUM_WARPS = 16;
 // A warp's staging buffer for vertices: one reservation of queue slots serves 32. Up to 31 remain
 // staged, and one step of RELAX_DEPTH adds as many per lane.
 struct Staging {
@@ -44,7 +46,7 @@ struct Staging {
 // one thread maintains for the block.
 enum Total { TOTAL_NEAR, TOTAL_PIECES, TOTAL_ARCS, TOTAL_ROWS, TOTAL_FAR, TOTAL_LOWEST };
 struct SsspBlock {
-  vertex_t staged[3][16 * Staging::CAPACITY];
+  vertex_t staged[3][NUM_WARPS * Staging::CAPACITY];
   i64 sums[3], totals[5];
   i64 max_pieces;                    // a quarter of the pieces that may be queued in one round
   i64 bucket_arcs, max_bucket_arcs;  // arcs relaxed in this bucket, and in the largest so far

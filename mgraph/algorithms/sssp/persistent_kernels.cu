@@ -129,7 +129,7 @@ struct NearFar : SsspSearch<WholeRows> {
 // [bucket_begin, settled), relax each of them once. Or, from where fewer arcs lead to unsettled
 // vertices, these pull over the arcs that are light enough. When the vertices that pulled have few
 // arcs left, they pull from each other too, in a last bucket without an upper bound.
-struct WeightRows : RowsByWeight {
+struct LightHeavyRows : RowsAndLightest {
   static constexpr u32 REMAINDER_FLAG = 1u << 31, LIGHTEST_FLAG = 1u << 30;
   static constexpr int MAX_HOP_VERTICES = 8, NUM_BITMAPS = 2;
   // All distances below `final_below` were final when the bound was raised.
@@ -150,7 +150,7 @@ struct WeightRows : RowsByWeight {
   __device__ inline void load_lightest(LaneArcs* s) const { set(s, lightest_of(s->begin, s->end)); }
   // A piece of a row's lightest arcs is limited as it is loaded: the distance may have fallen.
   __device__ inline void limit_piece(LaneArcs* s) const {
-    Slots piece = {s->begin - LIGHTEST, s->end - LIGHTEST};
+    Slots piece = {s->begin - FIRST_LIGHTEST, s->end - FIRST_LIGHTEST};
     set(s, numbered(lightest.limited(piece, light_edge(*s))));
   }
   // Count the pieces of a long row's lightest arcs that have one below an edge, the first included;
@@ -180,11 +180,12 @@ struct WeightRows : RowsByWeight {
     i64 end = arcs.begin + count_light_pieces(arcs, edge) * PIECE_ARCS;
     set(s, numbered({arcs.begin, end < arcs.end ? end : arcs.end}));
   }
-  // Whether an arc of a light range, or of a remainder, could lower a distance. A push leaves what
-  // ends beyond the bound: of a remainder no more is looked up.
+  // Whether an arc of a light range, or of a remainder, could lower a distance. An arc that is not
+  // below the edge of bound - from ends at the bound or beyond, though sums are rounded: so a push
+  // and the remainder, which takes what ends there or beyond, leave none out.
   __device__ inline bool is_wanted(dist_t from, dist_t weight, bool remainder) const {
     if (remainder && pulls) return bucket_begin + weight < from;
-    return remainder ? from + weight > settled : from + weight <= bound;
+    return remainder ? from + weight >= settled : from + weight <= bound;
   }
   // Whether a vertex may pull from a neighbor at this distance.
   __device__ inline bool can_pull_from(dist_t d) {
@@ -192,7 +193,7 @@ struct WeightRows : RowsByWeight {
   }
 };
 
-struct LightHeavy : SsspSearch<WeightRows> {
+struct LightHeavy : SsspSearch<LightHeavyRows> {
   static constexpr bool MARKS_ON_ADVANCE = true;
   __device__ inline void start() {
     keeps_far = false;
@@ -275,8 +276,7 @@ struct LightHeavy : SsspSearch<WeightRows> {
   // Scan all distances: stage the vertices that are near and, if `has_remainders`, those with a
   // remainder to relax.
   __device__ inline void classify_all(bool has_remainders) {
-    u32 wanted =
-        (!is_last_bucket || pulls) << IS_NEAR | has_remainders << IN_BUCKET | pulls << IS_FAR;
+    u32 wanted = 1 << IS_NEAR | has_remainders << IN_BUCKET | pulls << IS_FAR;
     scan_distances(bucket_begin, settled, wanted, [&](i64 v, u32 which) {
       if (which == IN_BUCKET) row_arcs += indptr[v + 1] - indptr[v];
       staged_near.push(which == IS_NEAR && !is_last_bucket, (vertex_t)v);

@@ -7,7 +7,7 @@
 //   dist          distance of each vertex          any thread, minima       (falls only)
 //   near_queue    vertices to relax                r - 1                    r, double-buffered
 //   piece_queue   long rows to relax, in pieces    r - 1                    r, double-buffered
-//   piece_tags    which piece, or remainder        with the entry           r, double-buffered
+//   piece_tags    which piece, and of which arcs   with the entry           r, double-buffered
 //   near_marks    vertices in near_queue           r - 1, with the entry    r clears as it loads
 //   far_queue     vertices beyond the bound        b, as they are lowered   b + 1, double-buffered
 //   far_marks     vertices in far_queue            b, with the entry        an entry leaves
@@ -40,10 +40,10 @@ constexpr i64 LANE_PULL_ARCS = PIECE_ARCS >> LIGHTEST_BITS;
 // In the tail each bucket is this many times wider than the one before.
 constexpr i64 TAIL_GROWTH = 8;
 // Where there are hubs, vertices pull once a bucket's rows have more than twice the arcs of all
-// unsettled vertices. A bucket with more than 1 / WIDENED_SHARE of all arcs, but fewer than that,
-// is widened: to push the heavy arcs of its hubs would take as long as all else (the slowest of 64
-// roots of rmat28 on one H200 takes 34 ms with 8, 26 with 16 and 57 where none is widened, the
-// median one 23; of rmat22 1.14, 1.63 and 1.52, the median 1.0).
+// unsettled vertices. A bucket with more than 1 / WIDENED_SHARE of all arcs, from which a pull
+// does not pay yet, is widened: to push the heavy arcs of its hubs would take as long as all else
+// (the slowest of 64 roots of rmat28 on one H200 takes 34 ms with 8, 26 with 16 and 57 where none
+// is widened, the median one 23; of rmat22 1.14, 1.63 and 1.52, the median 1.0).
 constexpr i64 WIDENED_SHARE = 8;
 // Rounds of at most this many entries per warp continue within the warps, for up to MAX_HOPS steps
 // of short rows, before the barrier; Rows::MAX_HOP_VERTICES limits the vertices of a step.
@@ -107,7 +107,7 @@ template <class Rows> struct SsspSearch : Rows {
     i64 sum_up_to = scan_warp(number), base = 0;
     if (lane_index() == 31) base = atomic_add(rotated(counters, PIECES, round + 1), sum_up_to);
     i64 at = __shfl_sync(0xFFFFFFFFu, base, 31) + sum_up_to - number;
-    if (own.begin >= LIGHTEST) flags |= Rows::LIGHTEST_FLAG;
+    if (own.begin >= FIRST_LIGHTEST) flags |= Rows::LIGHTEST_FLAG;
     for (; long_lanes; long_lanes &= long_lanes - 1) {
       int lane = __ffs(long_lanes) - 1;
       vertex_t v = __shfl_sync(0xFFFFFFFFu, own.u, lane);
@@ -184,9 +184,9 @@ template <class Rows> struct SsspSearch : Rows {
     block->bucket_arcs = block->bucket_row_arcs = 0;
   }
   __device__ inline dist_t next_delta() {
-    bool is_widened = is_tail(block->bucket_arcs, block->max_bucket_arcs, indptr[n]) &&
-                      block->delta < top_of<dist_t>::value() / (2 * TAIL_GROWTH);
-    return is_widened ? block->delta * (dist_t)TAIL_GROWTH : block->delta;
+    bool grows = is_tail(block->bucket_arcs, block->max_bucket_arcs, indptr[n]) &&
+                 block->delta < top_of<dist_t>::value() / (2 * TAIL_GROWTH);
+    return grows ? block->delta * (dist_t)TAIL_GROWTH : block->delta;
   }
 
   // Queue the sources, which are few, for the first round.
@@ -279,7 +279,7 @@ template <class Rows> struct SsspSearch : Rows {
   __device__ inline u32 classify(i64 v, dist_t begin, dist_t settled, u32 wanted) {
     dist_t d[SCAN_DEPTH];
     if (v + SCAN_DEPTH <= n) {
-      load_adjacent(&dist[v], d);
+      load_consecutive(&dist[v], d);
     } else {
 #pragma unroll
       for (int k = 0; k < SCAN_DEPTH; k++) d[k] = v + k < n ? load_relaxed(&dist[v + k]) : bound;

@@ -96,7 +96,7 @@ def _prepare_search(shard: Shard, dtype: np.dtype, num_sources: int, num_targets
     rows = shard.rows
     # A rank without memory for them reads whole rows, in the rounds of the others.
     lightest = shard.lightest_arcs if has_heavy else None
-    by_weight = (None, None) if lightest is None else (lightest.targets, lightest.weights)
+    lightest_args = (None, None) if lightest is None else (lightest.targets, lightest.weights)
     summary, distances, _ = _parts(partition, dtype.itemsize)
     num_arcs = len(rows.targets)
     shared = {
@@ -117,7 +117,7 @@ def _prepare_search(shard: Shard, dtype: np.dtype, num_sources: int, num_targets
         "distances": HEAD_BYTES + distances,
     }
     args = (
-        rows.indptr, rows.targets, rows.weights, *by_weight,
+        rows.indptr, rows.targets, rows.weights, *lightest_args,
         Allocated(shard.num_owned, dtype), Allocated(work_words(partition, num_arcs), np.dtype(np.uint32)),
     )  # fmt: skip
     return MultiGpuSearch(shard, find_distances_on_ranks, METHODS, LAYOUT, shared, args)

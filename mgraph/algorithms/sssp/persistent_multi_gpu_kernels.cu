@@ -10,7 +10,7 @@
 
 // A bucket with more than one arc in this many, from which a pull does not pay yet, is widened
 // (rmat28 on four H200: 18.5 ms; 19.1 with 1024, 19.6 where none is widened).
-constexpr i64 WIDENED_SHARE = 64;
+constexpr i64 WIDENED_SHARE_OF_RANKS = 64;
 // A round that begins with rows of more than one arc in this many marks vertices in most words.
 constexpr i64 DENSE_ROUND_SHARE = 64;
 // Added to a count of vertices, of fewer than 2^30 on all ranks: what barriers sum has 47 bits.
@@ -114,7 +114,7 @@ struct MultiGpuSssp : OwnedSlice {
     i64 unsettled_arcs = parameter(NUM_ARCS) - settled_row_arcs - bucket_row_arcs;
     bool pull_pays = parameter(CAN_PULL) && (has_pulled || unsettled_arcs < bucket_row_arcs);
     bool is_widened = has_remainder && low < top && parameter(CAN_PULL) && !pull_pays &&
-                      bucket_row_arcs * WIDENED_SHARE > parameter(NUM_ARCS);
+                      bucket_row_arcs * WIDENED_SHARE_OF_RANKS > parameter(NUM_ARCS);
     *method = !has_remainder || is_widened ? PUSH : pull_pays ? PULL : HEAVY;
     is_last_bucket =
         *method == PULL && has_pulled && is_finish(unsettled_arcs, parameter(NUM_ARCS));

@@ -66,7 +66,7 @@ enum ArcRange { LIGHT, REMAINDER, PULLED };
 struct DistanceCopies : SsspWork<DistanceCopies> {
   MultiGpuBlock* block;
   Ranks ranks;
-  RowsByWeight rows;
+  RowsAndLightest rows;
   u32* work;
   dist_t cutoff;
 

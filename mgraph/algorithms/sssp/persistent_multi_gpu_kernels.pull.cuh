@@ -10,15 +10,13 @@ constexpr u32 MAX_WAITING = 128;
 static_assert(BLOCK * (MAX_WAITING / 32 * sizeof(u32) + sizeof(wide_t)) <=
                   sizeof(MultiGpuBlock::scratch),
               "waiting vertices and a distance for each thread fit the scratch");
-// A lane pulls over all of a row of so many arcs.
-constexpr i64 SHORT_ROW = 8;
+// A lane pulls over all of a row of no more arcs.
+constexpr i64 LANE_PULL_ROW = 8;
 
 struct PullPhase : DistanceCopies {
   // For integers: the largest difference of two weights of one class. A little more beyond 2^51,
   // where doubles round.
-  wide_t class_width = rows.lightest.scale == 1  ? 0
-                       : rows.lightest.scale > 1 ? top_of<wide_t>::value()
-                                                 : (wide_t)(1.000001 / rows.lightest.scale) + 1;
+  wide_t class_width = rows.lightest.scale == 1 ? 0 : (wide_t)(1.000001 / rows.lightest.scale) + 1;
 
   // Lower the own unsettled vertices: short rows, then the queue of long ones. The distance of a
   // vertex with a short row has one writer, and others may read it meanwhile: see
@@ -132,7 +130,7 @@ struct PullPhase : DistanceCopies {
     Slots few[2];
     bool is_short[2];
     for (int half = 0; half < 2; half++) {
-      is_short[half] = arcs[half].end - arcs[half].begin <= SHORT_ROW;
+      is_short[half] = arcs[half].end - arcs[half].begin <= LANE_PULL_ROW;
       few[half] = is_short[half] ? arcs[half] : rows.lightest_of(arcs[half].begin, arcs[half].end);
       if (is_short[half]) arcs[half].end = arcs[half].begin;
     }

@@ -21,9 +21,9 @@ template <class T> __device__ inline void store_quad(T* p, const Quad<T>& quad) 
 #endif
 }
 
-// NUM adjacent values that other threads may lower meanwhile, 16 bytes by one load; p is aligned to
-// them.
-template <int NUM, class T> __device__ inline void load_adjacent(const T* p, T (&values)[NUM]) {
+// NUM consecutive values that other threads may lower meanwhile, 16 bytes by one load; p is aligned
+// to them.
+template <int NUM, class T> __device__ inline void load_consecutive(const T* p, T (&values)[NUM]) {
 #ifdef __CUDACC__
   constexpr int LOADS = NUM * sizeof(T) / 16;
   union {

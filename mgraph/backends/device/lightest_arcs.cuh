@@ -29,22 +29,23 @@ struct LightestArcs {
   }
 };
 
-// Slots number the arcs of rows, and from LIGHTEST on their lightest arcs.
-constexpr i64 LIGHTEST = 1ll << 40;
-struct RowsByWeight {
+// Slots number the arcs of rows, and from FIRST_LIGHTEST on their lightest arcs.
+constexpr i64 FIRST_LIGHTEST = 1ll << 40;
+struct RowsAndLightest {
   const i64* indptr;
   const vertex_t* targets;
   const weight_t* weights;
   LightestArcs lightest;
   __device__ inline vertex_t target(i64 slot) const {
-    return load_readonly(slot >= LIGHTEST ? lightest.targets + (slot - LIGHTEST) : targets + slot);
+    return load_readonly(slot >= FIRST_LIGHTEST ? lightest.targets + (slot - FIRST_LIGHTEST)
+                                                : targets + slot);
   }
   __device__ inline dist_t weight(i64 slot) const {
-    return (dist_t)load_readonly(slot >= LIGHTEST ? lightest.weights + (slot - LIGHTEST)
-                                                  : weights + slot);
+    return (dist_t)load_readonly(slot >= FIRST_LIGHTEST ? lightest.weights + (slot - FIRST_LIGHTEST)
+                                                        : weights + slot);
   }
   static __device__ inline Slots numbered(Slots arcs) {
-    return {LIGHTEST + arcs.begin, LIGHTEST + arcs.end};
+    return {FIRST_LIGHTEST + arcs.begin, FIRST_LIGHTEST + arcs.end};
   }
   __device__ inline Slots lightest_of(i64 row_begin, i64 row_end) const {
     return numbered(lightest.of_row(row_begin, row_end));

@@ -329,8 +329,8 @@ template <class T> __device__ inline double class_edge(T weight, double scale) {
   int last = class_of(weight, scale);
   return last < WEIGHT_CLASSES - 1 ? last + 1 : top_of<double>::value();
 }
-// Of a row the lightest 1 / 2^LIGHTEST_BITS of all arcs, rounded up or down, are kept by class too
-// (shard/lightest_arcs.py): where those of the row that begins at `row_begin` begin.
+// Row begin .. end has the lightest arcs begin >> LIGHTEST_BITS .. end >> LIGHTEST_BITS, kept by
+// class (shard/lightest_arcs.py); none where these are equal.
 constexpr int LIGHTEST_BITS = 2;
 __device__ inline i64 lightest_begin(i64 row_begin) { return row_begin >> LIGHTEST_BITS; }
 // The end of the arcs below an edge, of arcs by class; exponential search from their beginning,

@@ -28,10 +28,10 @@ def predecessors_and_roots(shard, comm, dist, sources):
     return parents, find_roots(shard, comm, parents)
 
 
-def check(case, sources, num_ranks, order, *, num_by_weight=0):
+def check(case, sources, num_ranks, order, *, num_with_lightest=0):
     """Compare predecessors and nearest sources with the oracles'; some ranks have lightest arcs."""
     shards = build_shards(case, num_ranks, order)
-    for shard in shards[:num_by_weight]:
+    for shard in shards[:num_with_lightest]:
         require_lightest_arcs(shard)
     positions = positions_of(shards)
     num_positions = shards[0].partition.num_positions
@@ -62,15 +62,15 @@ def test_predecessors_and_nearest_sources_are_the_designed_ones(case, order):
 @pytest.mark.covering(every=6)
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("case", [*CASES, *map(random_case, range(3))], ids=lambda case: case.name)
-def test_has_lightest_long_rows_have_the_same_predecessors(case, order):
+def test_long_rows_with_lightest_arcs_have_the_same_predecessors(case, order):
     for num_ranks, sources in enumerate(zoo_sources(case), start=1):
-        check(case, sources, num_ranks, order, num_by_weight=num_ranks)
+        check(case, sources, num_ranks, order, num_with_lightest=num_ranks)
 
 
 def test_lightest_arcs_of_a_directed_graph_explain_nothing():
     """Vertex 2 has many arcs, one of them to a nearer vertex, at a distance that would explain its own."""
     arcs = [(0, 1, 1), (0, 2, 3), (2, 1, 2), *((2, v, 5) for v in range(3, 103))]
-    check(make_case("leaves", 103, arcs, np.uint8, directed=True), [0], 1, "degree", num_by_weight=1)
+    check(make_case("leaves", 103, arcs, np.uint8, directed=True), [0], 1, "degree", num_with_lightest=1)
 
 
 @pytest.mark.parametrize("directed", [False, True])
@@ -118,7 +118,7 @@ def test_vertices_below_the_dense_region_push_candidates(case, monkeypatch):
             monkeypatch.setattr(predecessors, "_find_threshold", threshold)
             monkeypatch.setattr(predecessors, "CANDIDATE_SHARE", share)
             monkeypatch.setattr(predecessors, "SAMPLE", 1 if share > 1 else 1 << 12)
-            check(case, sources, num_ranks, "degree", num_by_weight=2)
+            check(case, sources, num_ranks, "degree", num_with_lightest=2)
 
 
 @pytest.mark.parametrize("order", ["degree", "natural"])

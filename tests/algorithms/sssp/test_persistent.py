@@ -42,7 +42,7 @@ def check(case, sources, order="degree", backend=None, *, delta=None, targets=()
     results = []
     with pytest.MonkeyPatch.context() as patch:
         if delta is not None:
-            patch.setattr(persistent, "default_delta", lambda shard, dtype, by_weight: delta)
+            patch.setattr(persistent, "default_delta", lambda shard, dtype, with_lightest: delta)
         for has_lightest in (False, True):
             result, shards = distances(
                 sssp_persistent, case, sources, order, backend, has_lightest=has_lightest, **options
@@ -137,6 +137,13 @@ def test_remaining_vertices_after_the_second_pull_are_one_bucket():
     last = len(methods) - methods[::-1].index("pull")
     assert methods.count("pull") == 2 and set(methods[last:]) == {"push"}
     assert sum(step["frontier"] for step in trace.supersteps[last:]) >= 12
+
+
+def test_arc_that_rounding_ends_at_the_bound_is_relaxed():
+    """It is not light, as the bound less its source's distance is rounded down, and its end is the bound."""
+    tiny = 0.75 * 2**-24
+    arcs = [(0, 1, tiny), (1, 2, 1.0), (1, 3, 255.0), (1, 4, 255.0), (1, 5, 255.0)]
+    check(make_case("rounded", 6, arcs, np.float32, directed=True), [0], "natural", delta=1.0)
 
 
 def test_bucket_of_hubs_is_widened_until_a_pull_pays():
