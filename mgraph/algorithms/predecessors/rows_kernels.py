@@ -70,8 +70,7 @@ def find_nearer(
                 continue
             if low_bytes is not None and low_bytes[targets[i]] != np.uint8(own - weight):
                 continue
-            near = dist[targets[i]]
-            if near < own and dist.dtype.type(near + weight) == own:
+            if _explains(targets[i], weight, own, dist):
                 parents[v] = min(candidate, position_of(targets[i], stride, multiplier))
                 unexplained -= candidate == none
                 break
@@ -136,11 +135,11 @@ def find_nearer_by_weight(
     lo, hi, falling, indptr, lightest_targets, lightest_weights, scale, dist, threshold, base, stride, multiplier,
     parents,
 ):  # fmt: skip
-    """Find parents of long rows among light arcs: most arcs are too heavy to scan.
+    """Find parents among the lightest arcs of long rows: most other arcs are too heavy to explain a distance.
 
-    A vertex without one stays open for find_nearer, which counts it, and so does one whose lightest arcs are all light
-    and that has no candidate (find_before_candidates).
-    `falling` says that hardly a row is longer than the one before; without a threshold those that are may stay open.
+    A row is left out if all of its lightest arcs are light, as further ones may be: where it has a candidate it is
+    searched by find_before_candidates, else by find_nearer. Vertices without a parent are counted by find_nearer.
+    `falling` says that hardly a row is longer than the one before; without a threshold those that are may be left out.
     """
     top = top_of(dist)
     dense_begin = dist.dtype.type(0) if threshold is None else threshold[0]
@@ -155,7 +154,8 @@ def find_nearer_by_weight(
         if light == end:
             continue
         for i in range(begin, light):
-            if _explains(lightest_targets[i], lightest_weights[i], own, max_weight, dist):
+            weight = dist.dtype.type(lightest_weights[i])
+            if weight <= max_weight and _explains(lightest_targets[i], weight, own, dist):
                 parents[v] = min(parents[v], position_of(lightest_targets[i], stride, multiplier))
 
 
@@ -163,9 +163,10 @@ def find_nearer_by_weight(
 def find_before_candidates(
     lo, hi, indptr, targets, weights, lightest_weights, scale, dist, threshold, base, stride, multiplier, parents
 ):
-    """Find parents that precede a candidate, of long rows whose lightest arcs are all light, or that have none.
+    """Search long rows for a parent before their candidate, if find_nearer_by_weight leaves them out.
 
-    No other kernel searches these.
+    Those are the rows whose lightest arcs are all light, and all rows of a rank without lightest arcs. find_nearer does
+    not search a long row that has a candidate.
     """
     none = np.iinfo(parents.dtype).max
     top = top_of(dist)
@@ -183,16 +184,16 @@ def find_before_candidates(
             if light_end(lightest_weights, begin >> LIGHTEST_BITS, last, scale, edge) < last:
                 continue
         for i in range(begin, end):
-            if _explains(targets[i], weights[i], own, max_weight, dist):
+            weight = dist.dtype.type(weights[i])
+            if weight <= max_weight and _explains(targets[i], weight, own, dist):
                 parents[v] = min(parents[v], position_of(targets[i], stride, multiplier))
                 break
 
 
 @inline
-def _explains(u, weight, own, max_weight, dist):
-    """Return whether an arc that is no heavier than `max_weight` leads from u, which is nearer, to this distance."""
-    weight = dist.dtype.type(weight)
-    return weight <= max_weight and dist[u] < own and dist.dtype.type(dist[u] + weight) == own
+def _explains(u, weight, own, dist):
+    """Return whether u is nearer, and an arc of this weight leads from it to the distance `own`."""
+    return dist[u] < own and dist.dtype.type(dist[u] + weight) == own
 
 
 @kernel(lanes=32, block=1024, vertex_t="targets", weight_t="weights", dist_t="dist")

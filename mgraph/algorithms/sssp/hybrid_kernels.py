@@ -49,6 +49,21 @@ def keep_first_parent(parents, v, u, is_farther):
         parents[v] = min(u, parents[v]) if is_farther else parents[v]
 
 
+@merged
+def lower_over_arc(dist, parents, v, u, d, weight, cutoff):
+    """Lower v over an arc from u, at distance d, if that leads nearer; return its distance before and after."""
+    through = dist.dtype.type(d + dist.dtype.type(weight))
+    before = dist[v]
+    if through > before or through > cutoff or through == top_of(dist):
+        return before, before
+    if through == before:
+        keep_first_parent(parents, v, u, d < through)
+        return before, before
+    dist[v] = through
+    set_parent(parents, v, u, d < through)
+    return before, through
+
+
 @inline
 def begin_search(starts, has_distances, has_parents, indptr, dist, parents, listed):
     """Reach and list the vertices from which a search begins, and no other; return their arcs.
@@ -100,15 +115,9 @@ def settle_nearest(
         state[SCANNED] += end - begin
         for i in range(begin, end):
             v = targets[i]
-            through = dist.dtype.type(d + dist.dtype.type(weights[i]))
-            before = dist[v]
-            if through > before or through > cutoff or through == top_of(dist):
-                continue
+            before, through = lower_over_arc(dist, parents, v, u, d, weights[i], cutoff)
             if through == before:
-                keep_first_parent(parents, v, u, d < through)
                 continue
-            dist[v] = through
-            set_parent(parents, v, u, d < through)
             state[AS_FAR] += d == through
             first, last = arcs_of(indptr, v)
             if before == top_of(dist):

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mgraph.algorithms.sssp.hybrid_kernels import keep_first_parent, set_parent
+from mgraph.algorithms.sssp.hybrid_kernels import lower_over_arc
 from mgraph.backends.kernel import inline, merged
 from mgraph.backends.numba_helpers import arcs_of, next_of, top_of
 from mgraph.backends.numba_prefetch import prefetch, prefetch_arcs
@@ -185,7 +185,7 @@ def is_wasteful(scanned, found_arcs, limit):
 
 @merged
 def has_many_repeated(repeated, relaxed):
-    """Return whether so many vertices of a bucket were relaxed again that it is to be halved."""
+    """Return whether so many vertices of a bucket were relaxed again that its width should be halved."""
     return repeated * REPEATED_SHARE > relaxed + REPEATED_SLACK
 
 
@@ -229,15 +229,9 @@ def relax_near(near, far, where, state, bounds, indptr, targets, weights, cutoff
         relaxed += 1
         for i in range(begin, end):
             v = targets[i]
-            through = dist.dtype.type(d + dist.dtype.type(weights[i]))
-            before = dist[v]
-            if through > before or through > cutoff or through == top_of(dist):
-                continue
+            before, through = lower_over_arc(dist, parents, v, u, d, weights[i], cutoff)
             if through == before:
-                keep_first_parent(parents, v, u, d < through)
                 continue
-            dist[v] = through
-            set_parent(parents, v, u, d < through)
             as_far += d == through
             if before == top_of(dist):
                 first_arc, last_arc = arcs_of(indptr, v)

@@ -148,7 +148,8 @@ struct LightHeavyRows : RowsAndLightest {
     set(s, light_of(s->begin, s->end, light_edge(*s)));
   }
   __device__ inline void load_lightest(LaneArcs* s) const { set(s, lightest_of(s->begin, s->end)); }
-  // A piece of a row's lightest arcs is limited as it is loaded: the distance may have fallen.
+  // Limit a piece of a row's lightest arcs again when it is loaded: the vertex may have become
+  // nearer, or have been farther than the bucket's least distance.
   __device__ inline void limit_piece(LaneArcs* s) const {
     Slots piece = {s->begin - FIRST_LIGHTEST, s->end - FIRST_LIGHTEST};
     set(s, numbered(lightest.limited(piece, light_edge(*s))));
@@ -206,8 +207,9 @@ struct LightHeavy : SsspSearch<LightHeavyRows> {
     *(kind == PUSH ? &block->bucket_row_arcs : &block->settled_row_arcs) +=
         block->totals[TOTAL_ROWS];
   }
-  // Pull over a row of a few arcs, or over the first of its lightest arcs, by one lane: after those
-  // that lead to settled vertices few are light enough. What is left is nothing, or all of the row.
+  // Pull by one lane, over all arcs of a short row, or else over the first of its lightest arcs,
+  // until one is too heavy. The row's range is then empty; or it is still the whole row, where
+  // further arcs may be light.
   __device__ inline void pull_by_lane(LaneArcs* row) {
     bool is_short = row->end - row->begin <= PULL_DEPTH;
     i64 first = is_short ? row->begin : lightest_begin(row->begin),
@@ -239,8 +241,9 @@ struct LightHeavy : SsspSearch<LightHeavyRows> {
       return;
     }
   }
-  // Relax the remainders of up to 32 staged vertices. Vertices whose few arcs were not enough for a
-  // pull are staged once more: 32 of them pull over whole rows.
+  // Relax the remainders of up to 32 staged vertices. If these pull, each lane pulls over the first
+  // arcs of one row. A vertex whose further arcs may be light too is staged again, and pulls over
+  // its whole row once 32 are.
   __device__ inline void relax_remainders() {
     LaneArcs own = {};
     dist_t before = 0;
