@@ -37,11 +37,8 @@ RUNS = (
 )
 # Some tools slow a kernel down a hundred times; a process that takes longer than this hangs.
 LONGEST_S = 300
-# Files with comments that explain a reported race: there are no atomics of 8 bits; and stale values in a block's copy
-# of the hubs' distances are harmless.
+# Files with comments that explain a reported race: stale values in a block's copy of the hubs' distances are harmless.
 ARGUED = {
-    ("racecheck", "sweep_levels"): "mgraph/algorithms/bfs/sweep_kernels.py",
-    ("racecheck", "sweep_levels_and_parents"): "mgraph/algorithms/bfs/sweep_kernels.py",
     ("racecheck", "find_distances"): "mgraph/algorithms/sssp/persistent_kernels.cuh",
     ("racecheck", "find_distances_by_weight"): "mgraph/algorithms/sssp/persistent_kernels.cuh",
 }

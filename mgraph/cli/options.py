@@ -334,6 +334,10 @@ def print_trace(stats: Costs) -> None:
         for row, step in zip(steps, stats.supersteps, strict=True):
             row.append(readable_bytes(step.get("link_bytes", 0)))
             row += [f"{step.get(name, 0):,}" for name in ("host_parts", "skipped_parts")]
+    if any("skipped_units" in step for step in stats.supersteps):
+        heads.append("skipped units")
+        for row, step in zip(steps, stats.supersteps, strict=True):
+            row.append(f"{step.get('skipped_units', 0):,}")
     print_table(f"supersteps of {stats.variant}", heads, steps)
     phases = [[name, f"{seconds * 1e3:.3g}"] for name, seconds in stats.seconds.items()]
     print_table("phases", ["phase", "ms"], phases)

@@ -239,11 +239,11 @@ def test_results_do_not_depend_on_the_number_of_passes(clusters, monkeypatch):
 
 def test_every_sweep_scans_every_edge_once():
     (shard,) = build_compact_on(random_case(0, 200), 1)
-    from mgraph.algorithms.bfs.sweep import bfs_sweep
+    from mgraph.algorithms.sssp.sweep import sssp_sweep
 
     def program(shard, comm):
         trace = Trace(shard.backend, comm)
-        bfs_sweep(shard, comm, [0], trace)
+        sssp_sweep(shard, comm, [0], trace, np.dtype(np.int32))
         return trace.supersteps
 
     ((*steps,),) = run_on_ranks(program, [shard])

@@ -1,23 +1,25 @@
 """Breadth-first search by sweeps over edge blocks (Kolganov), on any number of ranks.
 
-    level of the sources = 0, of all others = unreached
-    for i = 0, 1, 2, ...
+    frontier = the sources, which are their own parents; unreached = all others
+    for level = 1, 2, ... while there is a frontier:
         sweep: for every edge (u, v) this rank holds, read once:
-            if level[u] == i and level[v] > i + 1: level[v] = i + 1
-            else if level[v] == i and level[u] > i + 1: level[u] = i + 1     if the edge goes both ways
-        level = the minimum over the ranks
-    until no rank lowered a level
+            if u is in the frontier and v is unreached: parent[v] = min(parent[v], u)
+            if v is in the frontier and u is unreached: parent[u] = min(parent[u], v)     if the edge goes both ways
+        frontier = the unreached with a parent on any rank: their level is found
+    parent = the minimum over the ranks
 
-Every rank holds an equal share of the edges, sorted in segments, and the levels of all vertices: in 8
-bits, 255 for unreached, until level 254 occurs and they widen to 32. Valid at the end: the levels of
-all vertices, on every rank.
+Every rank holds an equal share of the edges, sorted in segments, and of all vertices two bits and the parent that its
+own edges give. The bits of a segment fit shared memory, and a sweep does not read a unit of edges if its segment and
+its window of starts have no frontier and unreached vertices to join.
 """
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
-from mgraph.algorithms.bfs.sweep_kernels import sweep_levels
+from mgraph.algorithms.bfs.sweep_kernels import find_reached, mark_units, settle_level, sweep_frontier
 from mgraph.algorithms.common.checkpoints import KeptState
 from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.derived import EDGE_BLOCKS
@@ -25,73 +27,138 @@ from mgraph.algorithms.variant import GraphSizes, Variant
 from mgraph.comm.base import Communicator
 from mgraph.shard.edge_blocks import require_blocks
 from mgraph.shard.shard import Shard
-from mgraph.types import LEVEL, NARROW_LEVEL, Array, unreached_of
+from mgraph.shard.user_ids import gather_states
+from mgraph.types import LEVEL, Array, none_of, unreached_of
+
+ALL_BITS = 0xFFFFFFFF
 
 
 def bfs_sweep(
     shard: Shard, comm: Communicator, sources: list[int], trace: Trace, depth_limit: int | None = None
 ) -> Traversal:
-    """Find levels from `sources`, which are positions, without predecessors."""
-    backend = shard.backend
-    partition = shard.partition
-    blocks = require_blocks(shard, comm, LEVEL)
-    own = slice(comm.rank * partition.stride, comm.rank * partition.stride + shard.num_owned)
-    state = trace.checkpoints.found
-    dtype = LEVEL if state else NARROW_LEVEL
-    levels = backend.full(blocks.shape.padded(partition.num_states), unreached_of(dtype), dtype)
-    if state is None:
-        states = np.array([partition.state(p) for p in set(sources)], partition.dtype)
-        levels[backend.to_device(states)] = 0
-    else:
-        levels[own] = state.values
-        comm.allreduce(levels[: partition.num_states], "min")
-    counters = backend.xp.zeros(1, np.int64)
-    bits = blocks.shape.segment_bits
-    both_ways = 0 if shard.info.directed else 1
-    before = None
-    level = 0 if state is None else int(state.bound)
-    improved = 1
-    while improved and level != depth_limit:
-        # The sweep writes level + 1: levels widen before that equals the value for unreached.
-        if levels.dtype == NARROW_LEVEL and level + 1 == unreached_of(NARROW_LEVEL):
-            levels = _widen(levels)
-            before = None
-        counters[:] = 0
-        before = backend.snapshot(levels, before)
-        for part in blocks.on_device(weighted=False):
-            sweep_levels[backend](0, part.num_units, *part.edges, bits, both_ways, level, before, levels, counters)
-        improved, is_due = comm.sum(int(counters[0]), trace.checkpoints.is_due())
-        reduced = levels[: partition.num_states]
-        if improved:
-            comm.allreduce(reduced, "min")
-        trace.superstep(
-            method="sweep",
-            frontier=improved,
-            arcs=blocks.num_edges << both_ways,
-            reduced_bytes=reduced.nbytes if improved else 0,
-            **blocks.counts,
-        )
+    """Find levels and predecessors from `sources`, which are positions; levels alone from a state that was kept."""
+    search = LevelSweeps(shard, comm)
+    kept = trace.checkpoints.found
+    level = 0 if kept is None else int(kept.bound)
+    reached = search.begin(sources) if kept is None else search.resume(kept.values, level)
+    while reached and level != depth_limit:
+        counts = search.sweep()
         level += 1
-        if improved and is_due:
-            trace.checkpoints.keep(KeptState(_widen(levels[own]), level))
-    return Traversal(_widen(levels[own]), None)
+        reached = search.settle(level)
+        trace.superstep(method="sweep", frontier=reached, **counts)
+        if reached and trace.checkpoints.are_due(comm):
+            trace.checkpoints.keep(KeptState(search.levels, level))
+    return Traversal(search.levels, search.finish() if kept is None else None)
 
 
-def _widen(narrow: Array) -> Array:
-    """Return levels of 8 bits in the width of results, wide ones as they are."""
-    if narrow.dtype != NARROW_LEVEL:
-        return narrow
-    levels = narrow.astype(LEVEL)
-    levels[narrow == unreached_of(NARROW_LEVEL)] = unreached_of(LEVEL)
-    return levels
+class LevelSweeps:
+    """The bits and parents of all states, and the levels of the owned ones.
+
+    Attributes
+    ----------
+    segments, windows
+        Whether each range of states has one in the frontier, and whether it has one that is unreached.
+    """
+
+    def __init__(self, shard: Shard, comm: Communicator) -> None:
+        backend = shard.backend
+        partition = shard.partition
+        self.shard = shard
+        self.comm = comm
+        self.blocks = require_blocks(shard, comm, LEVEL)
+        self.num_states = partition.num_states
+        # Of each rank as many words, for an exchange. A segment may end beyond the last state.
+        self.share = -(-self.num_states // (32 * comm.size))
+        num_words = max(self.share * comm.size, -(-self.blocks.shape.padded(self.num_states) // 32))
+        self.frontier = backend.xp.zeros(num_words, np.uint32)
+        self.unreached = backend.full(num_words, ALL_BITS, np.dtype(np.uint32))
+        self.both_ways = 0 if shard.info.directed else 1
+        # Flags are raised for whole words of bits.
+        ranges = [max(bits, 5) for bits in (self.blocks.shape.segment_bits, self.blocks.shape.window_bits)]
+        layout = self.both_ways, partition.stride, partition.multiplier, *ranges
+        self.shape = backend.to_device(np.array(layout, np.int64))
+        self.segments, self.windows = (
+            backend.xp.zeros(2 * ((32 * num_words >> bits) + 1), np.uint8) for bits in ranges
+        )
+        self.parents = backend.full(self.num_states, none_of(partition.dtype), partition.dtype)
+        self.levels = backend.full(shard.num_owned, unreached_of(LEVEL), LEVEL)
+        self.counters = backend.xp.zeros(1, np.int64)
+
+    def begin(self, sources: list[int]) -> int:
+        """Let the sources be the frontier; return how many there are."""
+        partition = self.shard.partition
+        positions = np.array(sorted(set(sources)), partition.dtype)
+        states = self.shard.backend.to_device(partition.state(positions).astype(partition.dtype))
+        self.parents[states] = self.shard.backend.to_device(positions)
+        return self.settle(0)
+
+    def resume(self, kept: Array, level: int) -> int:
+        """Go on from the levels of the owned vertices up to that of the frontier; return how many it has."""
+        levels = gather_states(self.shard, self.comm, kept)
+        for reached in (levels < level, levels <= level):
+            self.parents[: len(levels)][reached] = 0
+            count = self.settle(level)
+        self.parents[:] = none_of(self.parents.dtype)
+        self.levels[:] = kept
+        return count
+
+    def sweep(self) -> dict[str, int]:
+        """Lower parents over the edges between the frontier and the unreached; return what it has read."""
+        backend = self.shard.backend
+        counts = {"edges": 0, "skipped_units": 0}
+        for part in self.blocks.on_device(weighted=False):
+            is_wanted = backend.xp.empty(part.num_units, np.uint8)
+            self.counters[:] = 0
+            mark_units[backend](
+                0, part.num_units, *part.edges[:-1], self.shape, self.segments, self.windows, is_wanted, self.counters
+            )
+            # In order: units of one window follow each other, so that its states stay in the cache.
+            units = backend.xp.flatnonzero(is_wanted)
+            sweep_frontier[backend](
+                0, len(units), units, *part.edges, part.shape.segment_bits, self.shape, self.frontier, self.unreached,
+                self.windows, self.parents,
+            )  # fmt: skip
+            counts["edges"] += int(self.counters[0])
+            counts["skipped_units"] += part.num_units - len(units)
+        reduced = self.frontier.nbytes if self.comm.size > 1 else 0
+        return {"arcs": counts["edges"] << self.both_ways, "reduced_bytes": reduced, **self.blocks.counts, **counts}
+
+    def settle(self, level: int) -> int:
+        """Let the unreached states with a parent be the frontier, of this level; return how many there are."""
+        backend = self.shard.backend
+        num_words = len(self.frontier)
+        find_reached[backend](0, num_words, self.num_states, self.unreached, self.parents, self.frontier)
+        if self.comm.size > 1:
+            self._unite()
+        for cleared in (self.segments, self.windows, self.counters):
+            cleared[:] = 0
+        first = self.comm.rank * self.shard.partition.stride
+        settle_level[backend](
+            0, num_words, level, first, first + self.shard.num_owned, self.shape, self.frontier, self.unreached,
+            self.levels, self.segments, self.windows, self.counters,
+        )  # fmt: skip
+        return int(self.counters[0])
+
+    def _unite(self) -> None:
+        """Let the frontier be the union of those of all ranks: each rank unites a share of the words."""
+        exchanged = self.frontier[: self.share * self.comm.size]
+        received = self.comm.alltoallv(list(exchanged.reshape(self.comm.size, self.share)))
+        own = functools.reduce(self.shard.backend.xp.bitwise_or, received)
+        self.comm.allgather(own, exchanged)
+
+    def finish(self) -> Array:
+        """Return the predecessors of the owned vertices."""
+        self.comm.allreduce(self.parents, "min")
+        first = self.comm.rank * self.shard.partition.stride
+        parents = self.parents[first : first + self.shard.num_owned]
+        return parents if self.comm.size == 1 else parents.copy()
 
 
-def sweep_bytes(sizes: GraphSizes, swept: int, state: int) -> int:
-    """Return the bytes of a search: its sweeps hold `swept` bytes for a state, and its result holds `state`."""
-    sweep = 2 * swept * sizes.states + (state * sizes.owned if state != swept else 0)
-    gathered = state * sizes.states if sizes.partition.num_ranks > 1 else 0
-    # Parents of all states, marks of reached vertices, and sums of degrees. A pool keeps freed memory: parts add up.
-    return sweep + gathered + sizes.vertex * sizes.states + 8 * sizes.owned
+def _bytes(sizes: GraphSizes) -> int:
+    """Return the bytes of a search: two bits and the parent of each state, twice the bits where ranks exchange them."""
+    bits = sizes.states // 8 * (2 if sizes.partition.num_ranks == 1 else 4)
+    # Marks of reached vertices, and sums of degrees. A pool keeps freed memory: parts add up.
+    return bits + sizes.vertex * sizes.states + (LEVEL.itemsize + 8) * sizes.owned
 
 
 VARIANT = Variant(
@@ -99,7 +166,7 @@ VARIANT = Variant(
     when="on any ranks, if requested or the layout is compact",
     applies=lambda conditions: conditions.method == "sweep" or not conditions.has_rows,
     needs=(EDGE_BLOCKS,),
-    bytes=lambda sizes: sweep_bytes(sizes, 1, 4),
+    bytes=_bytes,
     loop=bfs_sweep,
     keeps_checkpoints=True,
 )

@@ -1,47 +1,110 @@
-"""Breadth-first search by sweeps: every edge relaxed in both directions in one read of it.
+"""Breadth-first search by sweeps: every edge read once for both of its directions.
 
-Levels are 8 bits while they fit, else 32. The end at `level` lowers the other to level + 1.
+Which vertices are in the frontier, and which are unreached, are bits in words of 32 states. Where a search has two or
+more ranks, each has all bits, and the parents that its own edges give.
 """
 
 from __future__ import annotations
 
 from mgraph.backends.kernel import kernel
-from mgraph.backends.numba_atomics import atomic_add
+from mgraph.backends.numba_atomics import atomic_add, atomic_min
+from mgraph.backends.numba_helpers import ones_of, position_of, test_bit, top_of
+
+
+@kernel()
+def mark_units(
+    lo, hi, unit_tiles, unit_segments, tile_edges, tile_starts, shape, segments, windows, is_wanted, counters
+):  # fmt: skip
+    """Mark the units that may have an edge between the frontier and an unreached vertex.
+
+    `shape` holds both_ways, stride, multiplier, and the bits of those ranges of states of which `segments` and
+    `windows` have two flags each: whether a state is in the frontier, and whether one is unreached. `counters` are:
+    edges of marked units.
+    """
+    edges = 0
+    for unit in range(lo, hi):
+        first = unit_tiles[unit]
+        segment = unit_segments[unit] >> shape[3] << 1
+        window = tile_starts[first] >> shape[4] << 1
+        pulls = shape[0] and segments[segment] and windows[window + 1]
+        is_wanted[unit] = pulls or (segments[segment + 1] and windows[window])
+        if is_wanted[unit]:
+            edges += tile_edges[unit_tiles[unit + 1]] - tile_edges[first]
+    atomic_add(counters, 0, edges)
 
 
 @kernel(
-    lanes=1024,
-    block=1024,
-    shared_bytes=lambda levels, segment_bits, **_: levels.itemsize << segment_bits,
-    dist_t="levels",
+    lanes=256,
+    block=256,
+    # Two words for every word of the segment, which may begin within one.
+    shared_bytes=lambda segment_bits, **_: 8 * ((1 << segment_bits >> 5) + 1),
+    vertex_t="parents",
 )
-def sweep_levels(
-    lo, hi, unit_tiles, unit_segments, tile_edges, tile_starts, words, segment_bits, both_ways, level,
-    before, levels, counters,
+def sweep_frontier(
+    lo, hi, units, unit_tiles, unit_segments, tile_edges, tile_starts, words, segment_bits, shape, frontier,
+    unreached, windows, parents,
 ):  # fmt: skip
-    """Lower to level + 1 what lies above it and has an edge from `level`, against the edge too where `both_ways`.
+    """Over every edge between the frontier and an unreached vertex, lower this one's parent to the other's position.
 
-    Work items are units (see Blocks). `before` is `levels` or a snapshot of them. Stores are plain, there being no
-    8-bit atomics in CUDA: all threads that write an entry in this launch write the same value over a larger
-    one, and a concurrent read returns the old value or the new, neither of which is `level`.
-    `counters` are: improvements, some of them counted by several threads.
+    Work items are places in `units` (see Blocks); `shape` and `windows` are those of `mark_units`. Bits stay as they
+    are, and parents are smallest positions, in whatever order edges are read.
     """
+    both_ways = shape[0]
+    stride = shape[1]
+    multiplier = shape[2]
     mask = (1 << segment_bits) - 1
-    lowered = levels.dtype.type(level + 1)
-    improved = 0
-    for unit in range(lo, hi):
+    for place in range(lo, hi):
+        unit = units[place]
         segment = unit_segments[unit]
-        for tile in range(unit_tiles[unit], unit_tiles[unit + 1]):
-            start = tile_starts[tile]
+        first = unit_tiles[unit]
+        window = tile_starts[first] >> shape[4] << 1
+        pulls = both_ways and windows[window + 1]
+        pushes = windows[window]
+        for tile in range(first, unit_tiles[unit + 1]):
             for e in range(tile_edges[tile], tile_edges[tile + 1]):
-                u = start + (words[e] >> segment_bits)
+                u = tile_starts[tile] + (words[e] >> segment_bits)
                 v = segment + (words[e] & mask)
-                near = before[u]
-                far = levels[v]
-                if near == level and far > lowered:
-                    levels[v] = lowered
-                    improved += 1
-                elif both_ways and far == level and near > lowered:
-                    levels[u] = lowered
-                    improved += 1
-    atomic_add(counters, 0, improved)
+                if pulls and test_bit(frontier, v):
+                    if test_bit(unreached, u):
+                        atomic_min(parents, u, position_of(v, stride, multiplier))
+                elif pushes and test_bit(unreached, v) and test_bit(frontier, u):
+                    atomic_min(parents, v, position_of(u, stride, multiplier))
+
+
+@kernel(lanes=32, vertex_t="parents")
+def find_reached(lo, hi, num_states, unreached, parents, frontier):
+    """Make the frontier of the unreached states with a parent; work items are words."""
+    for word in range(lo, hi):
+        bits = 0
+        for i in range(min(32, num_states - (word << 5))):
+            if (unreached[word] >> i) & 1 and parents[(word << 5) + i] != top_of(parents):
+                bits |= 1 << i
+        frontier[word] = bits
+
+
+@kernel(lanes=32)
+def settle_level(lo, hi, level, first, last, shape, frontier, unreached, levels, segments, windows, counters):
+    """Take the frontier from the unreached, set the levels of its states in first..last, and raise flags.
+
+    Work items are words; `shape`, `segments` and `windows` are those of `mark_units`. `counters` are: states in the
+    frontier.
+    """
+    count = 0
+    for word in range(lo, hi):
+        bits = frontier[word]
+        left = unreached[word] & ~bits
+        unreached[word] = left
+        segment = word << 5 >> shape[3] << 1
+        window = word << 5 >> shape[4] << 1
+        if bits:
+            segments[segment] = 1
+            windows[window] = 1
+        if left:
+            segments[segment + 1] = 1
+            windows[window + 1] = 1
+        count += ones_of(bits)
+        for i in range(32 if bits else 0):
+            state = (word << 5) + i
+            if (bits >> i) & 1 and first <= state and state < last:
+                levels[state - first] = level
+    atomic_add(counters, 0, count)

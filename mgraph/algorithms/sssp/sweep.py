@@ -16,12 +16,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from mgraph.algorithms.bfs.sweep import sweep_bytes
 from mgraph.algorithms.common.checkpoints import KeptState
 from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.derived import EDGE_BLOCKS
 from mgraph.algorithms.sssp.sweep_kernels import sweep_distances
-from mgraph.algorithms.variant import Variant
+from mgraph.algorithms.variant import GraphSizes, Variant
 from mgraph.comm.base import Communicator
 from mgraph.shard.edge_blocks import require_blocks
 from mgraph.shard.shard import Shard
@@ -80,12 +79,19 @@ def sssp_sweep(
     return Traversal(dist[own], None)
 
 
+def _bytes(sizes: GraphSizes) -> int:
+    """Return the bytes of a search: two distances of each state, and its parent."""
+    gathered = sizes.state * sizes.states if sizes.partition.num_ranks > 1 else 0
+    # Parents of all states, marks of reached vertices, and sums of degrees. A pool keeps freed memory: parts add up.
+    return 2 * sizes.state * sizes.states + gathered + sizes.vertex * sizes.states + 8 * sizes.owned
+
+
 VARIANT = Variant(
     "sssp.sweep",
     when="on any ranks, if requested or the layout is compact",
     applies=lambda conditions: conditions.method == "sweep" or not conditions.has_rows,
     needs=(EDGE_BLOCKS,),
-    bytes=lambda sizes: sweep_bytes(sizes, sizes.state, sizes.state),
+    bytes=_bytes,
     loop=sssp_sweep,
     keeps_checkpoints=True,
 )

@@ -9,27 +9,20 @@ from hypothesis import given
 from naive_shard import build_shards, predecessor_parts
 from on_ranks import FEW_RANKS, RANKS
 from strategies import graphs_and_sources, orders, rank_counts
-from sweep_checks import TINY, WHOLE, SnapshotBackend, of_users, run_sweep
+from sweep_checks import TINY, WHOLE, of_users, run_sweep
 from tiers import by_tier, examples
 from zoo import CASES, ZOO, make_case, random_case, zoo_sources
 
 from mgraph.algorithms.bfs.step import bfs
 from mgraph.algorithms.bfs.sweep import bfs_sweep
-from mgraph.algorithms.bfs.sweep_kernels import sweep_levels
-from mgraph.algorithms.predecessors.rows import find_predecessors
+from mgraph.algorithms.bfs.sweep_kernels import sweep_frontier
 from mgraph.types import LEVEL
-
-
-def sweep_with_predecessors(shard, comm, sources, trace, depth_limit=None):
-    traversal = bfs_sweep(shard, comm, sources, trace, depth_limit)
-    traversal.predecessors = find_predecessors(shard, comm, sources, traversal.distances)
-    return traversal
 
 
 def check(case, sources, num_ranks, order="degree", backend=None, shape=TINY, limit=None):
     """Compare levels and predecessors with the oracles', which ignore weights."""
     shards = build_shards(case, num_ranks, order, backend)
-    results, steps = run_sweep(sweep_with_predecessors, shards, sources, limit, shape=shape)
+    results, steps = run_sweep(bfs_sweep, shards, sources, limit, shape=shape)
     levels = oracles.bfs(case, sources, limit)
     assert results[0].distances.dtype == LEVEL
     np.testing.assert_array_equal(of_users(shards, sources, [a.distances for a in results]), levels)
@@ -60,29 +53,10 @@ def test_results_without_weights_equal_the_oracles(name):
     check(ZOO[name].unweighted, [0], 3)
 
 
-@pytest.mark.parametrize("deepest", [253, 254, 255, 256, 600])
-def test_levels_beyond_8_bits_widen(deepest):
-    path = make_case("path", deepest + 2, [(v, v + 1) for v in range(deepest)])
-    for num_ranks in (1, 2):
-        for order in ("degree", "natural"):
-            _, steps = check(path, [0], num_ranks, order)
-            widths = {step["reduced_bytes"] for step in steps[0]}
-            assert len(widths - {0}) == (2 if deepest > 254 else 1)
-
-
 @pytest.mark.parametrize("limit", [0, 1, 3, 254, 255, 299])
 def test_vertices_deeper_than_the_limit_are_unreached(limit):
     for name in ("grid", "long-chain", "unreachable-part"):
         check(ZOO[name], [0], 3, limit=limit)
-
-
-@pytest.mark.parametrize("directed", [False, True], ids=["undirected", "directed"])
-def test_levels_do_not_depend_on_snapshots(directed):
-    backend = SnapshotBackend(threads=2)
-    for num_ranks in (1, 3):
-        check(random_case(3, 300, directed=directed), [5, 299], num_ranks, backend=backend)
-    check(ZOO["long-chain"], [0], 2, backend=backend)
-    backend.close()
 
 
 @pytest.mark.covering(every=2)
@@ -103,25 +77,35 @@ def test_levels_and_supersteps_equal_the_step_variant():
             np.testing.assert_array_equal(one.distances, other.distances)
 
 
-def test_supersteps_have_equal_shares_of_edges_and_reduced_bytes():
-    shards, steps = check(random_case(0, directed=True), [0], 4)
-    for of_rank in zip(*steps, strict=True):
-        shares = [step["edges"] for step in of_rank]
-        assert sum(shares) == shards[0].info.num_edges
-        assert max(shares) - min(shares) <= 1
-        assert [step["arcs"] for step in of_rank] == shares
-    *full, last = steps[0]
-    assert all(step["reduced_bytes"] == shards[0].partition.num_states for step in full)
-    assert last["reduced_bytes"] == 0
+def test_a_frontier_of_all_kinds_reads_every_edge_once():
+    """One segment and one window: whatever the level, a unit is read if any is."""
+    for directed in (False, True):
+        shards, steps = check(random_case(0, directed=directed), [0], 4, shape=WHOLE)
+        for of_rank in zip(*steps, strict=True):
+            shares = [step["edges"] for step in of_rank]
+            assert sum(shares) == shards[0].info.num_edges
+            assert max(shares) - min(shares) <= 1
+            assert [step["arcs"] for step in of_rank] == [share << (not directed) for share in shares]
+            assert {step["skipped_units"] for step in of_rank} == {0}
+            assert {step["reduced_bytes"] for step in of_rank} == {4 * 4 * -(-shards[0].partition.num_states // 128)}
+
+
+def test_units_without_a_frontier_are_skipped():
+    """On a path in its own order a level touches one window, or two: others are not read."""
+    path = make_case("path", 1000, [(v, v + 1) for v in range(999)])
+    for num_ranks in (1, 2):
+        _, steps = check(path, [0], num_ranks, "natural")
+        for of_rank in zip(*steps, strict=True):
+            assert sum(step["edges"] for step in of_rank) <= 5 * 32
+            assert all(step["skipped_units"] > 0 for step in of_rank)
 
 
 def test_search_without_a_source_reaches_no_vertex():
     _, steps = check(ZOO["grid"], [], 2)
-    assert [len(of_rank) for of_rank in steps] == [1, 1]
+    assert [len(of_rank) for of_rank in steps] == [0, 0]
 
 
-@pytest.mark.parametrize(("dtype", "expected"), [("uint8", 32 << 10), ("int32", 128 << 10)])
-def test_segment_of_levels_fits_the_shared_memory_of_a_launch(dtype, expected):
-    args = dict.fromkeys(sweep_levels.parameters)
-    args.update(segment_bits=15, levels=np.empty(0, dtype))
-    assert sweep_levels.shared_bytes(tuple(args.values())) == expected
+def test_bits_of_a_segment_fit_the_shared_memory_of_a_launch():
+    args = dict.fromkeys(sweep_frontier.parameters)
+    args.update(segment_bits=15)
+    assert sweep_frontier.shared_bytes(tuple(args.values())) == (8 << 10) + 8
