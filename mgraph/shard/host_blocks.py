@@ -99,6 +99,12 @@ class HostBlocks(EdgeBlocks):
         yield from self.stream(range(len(self.parts)), weighted=weighted)
         self._counts["edges"] += self.resident.num_edges
 
+    def every_weight(self, step: int) -> Iterator[Array]:
+        yield from self.resident.every_weight(step)
+        for part in self.parts:
+            at, count, dtype = part.arrays[-1]
+            yield part.memory[at : at + count * dtype.itemsize].view(dtype)[::step]
+
     def stream(self, chosen: Iterable[int], *, weighted: bool) -> Iterator[Blocks]:
         """Yield host parts as blocks on the device, each valid until the next iteration; perhaps without weights."""
         parts = [self.parts[k] for k in chosen]

@@ -99,6 +99,10 @@ class EdgeBlocks(ABC):
         Those that are in host memory perhaps without weights, if none are wanted.
         """
 
+    @abstractmethod
+    def every_weight(self, step: int) -> Iterator[Array]:
+        """Yield every `step`-th weight where it is: in memory of the device, or of the host."""
+
     @property
     @abstractmethod
     def counts(self) -> dict[str, int]:
@@ -142,6 +146,10 @@ class Blocks(EdgeBlocks):
 
     def on_device(self, *, weighted: bool = True) -> Iterator[Blocks]:
         yield self
+
+    def every_weight(self, step: int) -> Iterator[Array]:
+        assert self.weights is not None, "only algorithms with weights ask"
+        yield self.weights[::step]
 
     @property
     def counts(self) -> dict[str, int]:

@@ -1,156 +1,207 @@
-"""Find minimum spanning forests over edge blocks, each edge read once, on any number of ranks.
+"""Find minimum spanning forests over edge blocks in two passes, light edges first, on any number of ranks.
 
-    forest = no edges
-    for the blocks that this rank holds, some after the others:
-        list their edges, but for those that close a cycle with lighter edges of the forest: those heavier than its
-        lighter half, between ends that this half connects
-        when the list is full, or at the end: forest = that of its edges and those of the list, by Boruvka's rounds
+    over the blocks that this rank holds:
+        find every position's lightest edge, and list the edges up to a bound, which a sample of the weights gives
+    take every position's lightest edge, and join the trees over the list in rounds
+    over the blocks again, if some edges are heavier:
+        list those between trees
+    join the trees over the list
     over all ranks:
         their forests join trees in rounds, the lightest edge of each tree being that of all ranks
 
-Edges are ordered by (weight, lower position, higher position), as over rows, so that the result is the same set of
-edges. An edge has its positions for a name, which is the same on all ranks.
+A list that is full keeps only its forest. Edges are ordered by (weight, lower position, higher position), as over rows,
+so that the result is the same set of edges. An edge has its positions for a name, which is the same on all ranks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+import math
+from collections.abc import Callable
 
 import numpy as np
 
 from mgraph.algorithms.common.traversal import Trace
-from mgraph.algorithms.components.kernels import compress, link_roots
 from mgraph.algorithms.derived import EDGE_BLOCKS
-from mgraph.algorithms.spanning_forest.blocks_kernels import list_block_edges
-from mgraph.algorithms.spanning_forest.boruvka import Round, WorkList, agree_on_best, boruvka
-from mgraph.algorithms.spanning_forest.kernels import TOP
+from mgraph.algorithms.spanning_forest.blocks_kernels import find_lightest_ends, hook_ends, list_block_edges
+from mgraph.algorithms.spanning_forest.boruvka import Round, WorkList, agree_on_best, boruvka, join_and_renumber
+from mgraph.algorithms.spanning_forest.kernels import TOP, remove_cycles, take_edges
+from mgraph.algorithms.spanning_forest.local_edges import MIN_KEY, order_keys
 from mgraph.algorithms.variant import GraphSizes, Variant
-from mgraph.backends.base import Backend
 from mgraph.comm.base import Communicator
 from mgraph.errors import UsageError
-from mgraph.partition import Partition
 from mgraph.shard.edge_blocks import require_blocks
 from mgraph.shard.shard import Blocks, Shard
-from mgraph.shard.user_ids import NamedEdges
+from mgraph.shard.user_ids import NamedEdges, translated
 from mgraph.types import LEVEL, Array
 
-# Edges that are listed before the forest is found again: this many, and one for each LIST_SHARE positions.
+# A list has room for this many edges, more than a unit has, and for a forest of all positions.
 LISTED = 1 << 18
-LIST_SHARE = 4
-# Edges of the forest from which the bound of its lighter half is drawn.
-SAMPLES = 4096
+# Edges of which the weights are sampled to find the bound of light ones.
+SAMPLES = 1 << 16
 # Two positions below this fit one word.
 MAX_POSITIONS = 1 << 31
 
 
 def msf_over_blocks(shard: Shard, comm: Communicator, trace: Trace, maximum: bool = False) -> NamedEdges:
     """Return this rank's edges of the lightest spanning forest, or of the heaviest; each edge is on one rank."""
-    partition = shard.partition
-    if partition.num_positions > MAX_POSITIONS:
-        raise UsageError(f"a forest of {partition.num_positions:,} vertices with edges needs rows: use layout rows")
-    blocks = require_blocks(shard, comm, LEVEL)
-    forest = _Forest(shard.backend, partition, blocks.num_edges, maximum)
-    for part in blocks.on_device():
-        forest.add(part)
-    forest.settle()
-    trace.superstep("shrink", partition.num_positions, blocks.num_edges, **blocks.counts)
-    edges = forest.edges if comm.size == 1 else _merge(shard, comm, trace, forest.edges)
+    num_positions = shard.partition.num_positions
+    if num_positions > MAX_POSITIONS:
+        raise UsageError(f"a forest of {num_positions:,} vertices with edges needs rows: use layout rows")
+    forest = _Forest(shard, comm, maximum)
+    blocks = forest.blocks
+    bound = forest.light_bound()
+    light = forest.join_light(bound)
+    trace.superstep("shrink", num_positions, blocks.num_edges, light=light, heavy=0, **blocks.counts)
+    if comm.any(bound != TOP):
+        num_trees = forest.num_trees
+        heavy = forest.join_heavy(bound)
+        trace.superstep("shrink", num_trees, blocks.num_edges, light=0, heavy=heavy, **blocks.counts)
+    edges = forest.edges()
+    edges = edges if comm.size == 1 else _merge(shard, comm, trace, edges)
     return NamedEdges(edges.names, ~edges.keys if maximum else edges.keys)
 
 
-def _work_list(xp: Any, of: NamedEdges, dtype: np.dtype, edges: Array) -> WorkList:
-    """Return edges as a list under other names."""
-    ends = xp.empty((len(of), 2), dtype)
-    ends[:, 0] = of.lower
-    ends[:, 1] = of.higher
-    return WorkList(ends.ravel(), of.keys, edges)
-
-
 class _Forest:
-    """The forest of the edges that have been added, and those that are listed since it was found.
+    """The forest of a rank's edges, as far as it is known.
 
     Attributes
     ----------
-    edges
-        Those of the forest.
-    labels, bound
-        The tree of every position over the forest's edges up to the bound, a key and a name.
+    labels, num_trees
+        The tree of every position, and how many there are.
+    taken
+        Edges of the forest.
     """
 
-    def __init__(self, backend: Backend, partition: Partition, num_edges: int, maximum: bool) -> None:
-        xp = backend.xp
-        self.backend = backend
-        self.partition = partition
+    def __init__(self, shard: Shard, comm: Communicator, maximum: bool) -> None:
+        xp = shard.backend.xp
+        self.backend = shard.backend
+        self.partition = shard.partition
         self.maximum = maximum
-        self.edges = NamedEdges(xp.empty(0, np.int64), xp.empty(0, np.int64))
-        self.capacity = min(num_edges, LISTED + partition.num_positions // LIST_SHARE)
-        self.listed = NamedEdges(xp.empty(self.capacity, np.int64), xp.empty(self.capacity, np.int64))
-        self.num_listed = 0
+        self.blocks = require_blocks(shard, comm, LEVEL)
+        self.num_trees = shard.partition.num_positions
+        self.labels = xp.arange(self.num_trees, dtype=shard.partition.dtype)
+        self.taken: list[NamedEdges] = []
+        self.capacity = min(self.blocks.num_edges, LISTED + self.num_trees)
         self.counters = xp.zeros(1, np.int64)
-        self.labels = xp.arange(partition.num_positions, dtype=partition.dtype)
-        self.bound = (TOP, TOP)
 
-    def add(self, part: Blocks) -> None:
-        """List the edges of blocks."""
-        partition = self.partition
-        for lo, hi, most in self._runs(part):
-            if self.num_listed + most > self.capacity:
-                self.settle()
-            layout = part.shape.segment_bits, partition.stride, partition.multiplier
-            bounds = self.backend.to_device(np.array([*layout, int(self.maximum), *self.bound], np.int64))
-            list_block_edges[self.backend](
-                lo, hi, *part.edges, part.weights, bounds, self.labels, self.counters, self.listed.names,
-                self.listed.keys,
-            )  # fmt: skip
-            self.num_listed = int(self.counters[0])
+    def light_bound(self) -> int:
+        """Return a key so low that the edges up to it very likely fit a list; TOP if all edges fit."""
+        if self.blocks.num_edges <= self.capacity:
+            return TOP
+        step = max(self.blocks.num_edges // SAMPLES, 1)
+        weights = np.concatenate([self.backend.to_host(part.copy()) for part in self.blocks.every_weight(step)])
+        keys = order_keys(np, weights)
+        keys = np.sort(~keys if self.maximum else keys)
+        fitting = self.capacity // step
+        first_beyond = int(keys[min(max(fitting - 4 * math.isqrt(fitting), 0), len(keys) - 1)])
+        return max(first_beyond, MIN_KEY + 1) - 1
 
-    def _runs(self, part: Blocks) -> Iterator[tuple[int, int, int]]:
-        """Yield runs of units, and how many edges each has: few enough to be listed."""
-        ends = self.backend.to_host(part.tile_edges[part.unit_tiles])
-        first = 0
-        while first < part.num_units:
-            most = max(self.capacity // 4, int(ends[first + 1] - ends[first]))
-            last = int(np.searchsorted(ends, ends[first] + most, side="right")) - 1
-            yield first, last, int(ends[last] - ends[first])
-            first = last
-
-    def settle(self) -> None:
-        """Find the forest of its edges and those that are listed."""
-        if not self.num_listed:
-            return
+    def join_light(self, bound: int) -> int:
+        """Join all positions over their lightest edges, and over those up to the bound; return the latter's number."""
         xp = self.backend.xp
-        both = NamedEdges(
-            xp.concatenate([self.edges.names, self.listed.names[: self.num_listed]]),
-            xp.concatenate([self.edges.keys, self.listed.keys[: self.num_listed]]),
+        num_positions = self.num_trees
+        # Of 64-bit weights a position's lightest edge does not fit one word.
+        words = None if self._have_wide_weights() else xp.full(num_positions, TOP, np.int64)
+        listed = self._list(MIN_KEY, bound, lambda part: self._find_lightest(part, words))
+        length = len(listed)
+        if words is not None:
+            listed = self._join_ends(words, listed)
+        self._join(listed)
+        return length
+
+    def join_heavy(self, bound: int) -> int:
+        """Join the trees over the edges beyond the bound; return how many of these were listed."""
+        # No edge has the key TOP: where all are light none is left.
+        listed = self._list(min(bound, TOP - 1) + 1, TOP)
+        length = len(listed)
+        self._join(listed)
+        return length
+
+    def edges(self) -> NamedEdges:
+        """Return the edges taken."""
+        xp = self.backend.xp
+        return NamedEdges(
+            xp.concatenate([edges.names for edges in self.taken]), xp.concatenate([edges.keys for edges in self.taken])
         )
-        # The forest so far is freed.
-        self.edges = both
-        self.num_listed = 0
-        self.counters[:] = 0
-        work = _work_list(xp, both, self.partition.dtype, both.names)
-        taken = xp.sort(boruvka(self.backend, work, self.partition.num_positions)[0])
-        # Every edge is there once: it is in the forest if its name is.
-        places = xp.minimum(xp.searchsorted(taken, both.names), max(len(taken) - 1, 0))
-        is_taken = taken[places] == both.names
-        self.edges = NamedEdges(both.names[is_taken], both.keys[is_taken])
-        self._bound_lighter_half()
 
-    def _bound_lighter_half(self) -> None:
-        """Join the trees of the forest's lighter half."""
+    def _have_wide_weights(self) -> bool:
+        return any(weights.itemsize > 4 for weights in self.blocks.every_weight(max(self.blocks.num_edges, 1)))
+
+    def _facts(self, part: Blocks, *more: int) -> Array:
+        layout = part.shape.segment_bits, self.partition.stride, self.partition.multiplier, int(self.maximum)
+        return self.backend.to_device(np.array([*layout, *more], np.int64))
+
+    def _find_lightest(self, part: Blocks, words: Array | None) -> None:
+        """Lower the words of positions to their lightest edges of a part."""
+        if words is not None:
+            find_lightest_ends[self.backend](0, part.num_units, *part.edges, part.weights, self._facts(part), words)
+
+    def _list(self, low: int, high: int, visit: Callable[[Blocks], None] = lambda _: None) -> WorkList:
+        """List the edges between trees with keys low .. high, or their forest; call `visit` for each part too."""
+        listed = WorkList.empty(self.backend, self.capacity, self.labels.dtype, wide=True)
+        length = 0
+        for part in self.blocks.on_device():
+            visit(part)
+            runs = [(0, part.num_units)] if part.num_units else []
+            while runs:
+                first, last = runs.pop()
+                self.counters[0] = length
+                facts = self._facts(part, low, high, self.capacity)
+                list_block_edges[self.backend](
+                    first, last, *part.edges, part.weights, facts, self.labels, self.counters, listed.ends, listed.keys,
+                    listed.edges,
+                )  # fmt: skip
+                found = int(self.counters[0])
+                if found <= self.capacity:
+                    length = found
+                    continue
+                # What did not fit is listed again: in halves, or a unit after its list has been made short.
+                middle = (first + last) // 2
+                if middle == first:
+                    length = self._keep_forest(listed, length)
+                runs += [(middle, last), (first, middle)] if middle > first else [(first, last)]
+        return listed.first(length)
+
+    def _keep_forest(self, listed: WorkList, length: int) -> int:
+        """Keep of the first edges of a list those of their forest; return how many these are."""
+        edges, _, _ = self._forest_of(listed.first(length))
+        assert listed.edges is not None, "names are of their own"
+        listed.edges[: len(edges)] = edges.names
+        listed.keys[: len(edges)] = edges.keys
+        for side, positions in enumerate((edges.lower, edges.higher)):
+            listed.ends[side : 2 * len(edges) : 2] = self.labels[positions]
+        return len(edges)
+
+    def _forest_of(self, work: WorkList) -> tuple[NamedEdges, Array | None, int]:
+        """Return the forest of a list, the new number of each tree joined over it, and how many there are then."""
+        keys = self.backend.xp.empty(self.num_trees, np.int64)
+        names, tree_of, num_trees = boruvka(self.backend, work, self.num_trees, taken_keys=keys)
+        return NamedEdges(names, keys[: len(names)]), tree_of, num_trees
+
+    def _join(self, work: WorkList) -> None:
+        """Join the trees over a list, of which the forest is in the result."""
+        edges, tree_of, self.num_trees = self._forest_of(work)
+        # The arrays have room for all trees.
+        self.taken.append(NamedEdges(edges.names.copy(), edges.keys.copy()))
+        if tree_of is not None:
+            self.labels = translated(self.backend, self.labels, tree_of)
+
+    def _join_ends(self, words: Array, work: WorkList) -> WorkList:
+        """Take every position's lightest edge; return what is left of a list."""
         xp = self.backend.xp
-        edges = self.edges
-        step = max(len(edges) // SAMPLES, 1)
-        names, keys = (self.backend.to_host(column[::step].copy()) for column in (edges.names, edges.keys))
-        middle = np.lexsort([names, keys])[len(keys) // 2]
-        self.bound = (int(keys[middle]), int(names[middle]))
-        key, name = self.bound
-        is_light = (edges.keys < key) | ((edges.keys == key) & (edges.names <= name))
-        light = NamedEdges(edges.names[is_light], edges.keys[is_light])
-        lower, higher = (ends.astype(self.partition.dtype) for ends in (light.lower, light.higher))
-        self.labels = xp.arange(self.partition.num_positions, dtype=self.partition.dtype)
-        link_roots[self.backend](0, len(light), higher, lower, self.labels)
-        compress[self.backend](0, len(self.labels), 0, 1, self.labels)
+        size = len(words)
+        above = xp.empty(size, self.labels.dtype)
+        names = xp.empty(size, np.int64)
+        hook_ends[self.backend](0, size, words, above, names)
+        remove_cycles[self.backend](0, size, above)
+        joined, rest = join_and_renumber(self.backend, above, work)
+        taken = NamedEdges(*(xp.empty(size - joined.num_trees, np.int64) for _ in range(2)))
+        for column, values in ((taken.names, names), (taken.keys, words)):
+            take_edges[self.backend](0, size, above, values, joined.numbers, 0, -1, column)
+        self.taken.append(taken)
+        self.labels = joined.labels
+        self.num_trees = joined.num_trees
+        return rest
 
 
 def _merge(shard: Shard, comm: Communicator, trace: Trace, edges: NamedEdges) -> NamedEdges:
@@ -159,7 +210,10 @@ def _merge(shard: Shard, comm: Communicator, trace: Trace, edges: NamedEdges) ->
     order = xp.argsort(edges.names)
     edges = NamedEdges(edges.names[order], edges.keys[order])
     columns = [edges.keys, edges.names]
-    work = _work_list(xp, edges, shard.partition.dtype, xp.arange(len(edges)))
+    ends = xp.empty((len(edges), 2), shard.partition.dtype)
+    ends[:, 0] = edges.lower
+    ends[:, 1] = edges.higher
+    work = WorkList(ends.ravel(), edges.keys, xp.arange(len(edges)))
 
     def agree(best: Array, above: Array) -> tuple[Array, Array]:
         return agree_on_best(shard.backend, comm, columns, best, best != TOP, above)
@@ -178,12 +232,13 @@ def _merge(shard: Shard, comm: Communicator, trace: Trace, edges: NamedEdges) ->
 def _bytes(sizes: GraphSizes) -> int:
     """Return the bytes of the rounds, in which two lists of edges with their ends are held, or of the result."""
     positions = sizes.partition.num_positions
-    listed = min(sizes.edges, LISTED + positions // LIST_SHARE)
-    lists = 2 * (16 + 2 * sizes.vertex) * (min(positions, sizes.edges) + listed)
-    # Of a tree: its best edge, the least key, the edge taken; above, label, number, and the label up to the bound.
-    trees = (3 * 8 + 4 * sizes.vertex) * positions
+    listed = min(sizes.edges, LISTED + positions)
+    lists = 2 * (16 + 2 * sizes.vertex) * listed
+    # Of a tree: its best edge, the least key, the edge taken and its key; above, label, number, and a position's tree.
+    trees = (4 * 8 + 4 * sizes.vertex) * positions
+    taken = 16 * min(positions, sizes.edges)
     columns = 8 * 8 * positions + (sizes.id_bytes * sizes.states if sizes.partition.cyclic else 0)
-    return 16 * listed + max(lists + trees, columns)
+    return taken + max(lists + trees, columns)
 
 
 VARIANT = Variant(

@@ -1,26 +1,91 @@
+#include "kernels.cuh"
 #include "prelude.cuh"
 #include "tiles.cuh"
 
-extern "C" __global__ void __launch_bounds__(1024)
-    list_block_edges(i64 lo, i64 hi, const i64* unit_tiles, const i64* unit_segments,
-                     const i64* tile_edges, const i64* tile_starts, const u32* words,
-                     const weight_t* weights, const i64* bounds, const vertex_t* labels,
-                     i64* counters, i64* names, i64* keys) {
-  i64 segment_bits = bounds[0], stride = bounds[1], multiplier = bounds[2];
-  u32 mask = (u32)(((i64)1 << segment_bits) - 1);
+// See blocks_kernels.py. Loaded once, as the compiler cannot: other threads write meanwhile.
+struct Facts {
+  i64 segment_bits, stride, multiplier, is_inverted;
+  __device__ inline Facts(const i64* facts)
+      : segment_bits(facts[0]), stride(facts[1]), multiplier(facts[2]), is_inverted(facts[3]) {}
+  __device__ inline vertex_t position(i64 state) const {
+    return position_of((vertex_t)state, stride, multiplier);
+  }
+  __device__ inline i64 key(weight_t weight) const {
+    i64 key = weight_sort_key(weight);
+    return is_inverted ? ~key : key;
+  }
+};
+
+// The positions of the ends of an edge.
+struct EdgeEnds {
+  vertex_t u, v;
+  __device__ inline EdgeEnds(const Facts& facts, i64 start, i64 segment, u32 word)
+      : u(facts.position(start + (word >> facts.segment_bits))),
+        v(facts.position(segment + (word & (u32)(((i64)1 << facts.segment_bits) - 1)))) {}
+  __device__ inline i64 name() const {
+    return u < v ? (i64)u << 32 | (i64)v : (i64)v << 32 | (i64)u;
+  }
+};
+
+// Most words are not lower: a load spares them the atomic. A stale value is only higher.
+__device__ inline void lower_word(i64* word, i64 key, vertex_t other) {
+  i64 lowered = (i64)((u64)key << 32) | (i64)other;
+  if (lowered < load_stale(word)) atomic_min(word, lowered);
+}
+
+extern "C" __global__ void find_lightest_ends(i64 lo, i64 hi, const i64* unit_tiles,
+                                              const i64* unit_segments, const i64* tile_edges,
+                                              const i64* tile_starts, const u32* words,
+                                              const weight_t* weights, const i64* facts,
+                                              i64* best) {
+  Facts of(facts);
   visit_edges(lo, hi, {unit_tiles, unit_segments, tile_edges, tile_starts, words},
               [&](i64 unit, i64 start, i64 e) {
-                u32 word = load_readonly(&words[e]);
-                i64 from = start + (word >> segment_bits), to = unit_segments[unit] + (word & mask);
-                vertex_t u = position_of((vertex_t)from, stride, multiplier);
-                vertex_t v = position_of((vertex_t)to, stride, multiplier);
-                i64 key = weight_sort_key(load_readonly(&weights[e]));
-                if (bounds[3]) key = ~key;
-                i64 name = u < v ? (i64)u << 32 | (i64)v : (i64)v << 32 | (i64)u;
-                bool is_after = key > bounds[4] || (key == bounds[4] && name > bounds[5]);
-                if (is_after && labels[u] == labels[v]) return;
-                i64 slot = reserve(&counters[0]);
-                names[slot] = name;
-                keys[slot] = key;
+                EdgeEnds ends(of, start, unit_segments[unit], load_readonly(&words[e]));
+                i64 key = of.key(load_readonly(&weights[e]));
+                lower_word(&best[ends.u], key, ends.v);
+                lower_word(&best[ends.v], key, ends.u);
               });
+}
+
+extern "C" __global__ void hook_ends(i64 lo, i64 hi, i64* words, vertex_t* above, i64* names) {
+  for (i64 position = lo + thread_index(); position < hi; position += thread_count()) {
+    i64 word = words[position], other = word == TOP ? position : word & 0xFFFFFFFF;
+    above[position] = (vertex_t)other;
+    if (word != TOP) words[position] = word >> 32;
+    names[position] = word == TOP        ? TOP
+                      : position < other ? position << 32 | other
+                                         : other << 32 | position;
+  }
+}
+
+// A block processes a unit, and its warps append together what they list.
+extern "C" __global__ void list_block_edges(i64 lo, i64 hi, const i64* unit_tiles,
+                                            const i64* unit_segments, const i64* tile_edges,
+                                            const i64* tile_starts, const u32* words,
+                                            const weight_t* weights, const i64* facts,
+                                            const vertex_t* labels, i64* counters, vertex_t* ends,
+                                            i64* keys, i64* edges) {
+  Facts of(facts);
+  i64 low = facts[4], high = facts[5];
+  Appender list(facts[6], &counters[0], ends, keys, edges);
+  for (i64 unit = lo + blockIdx.x; unit < hi; unit += gridDim.x) {
+    i64 first = unit_tiles[unit], last = unit_tiles[unit + 1], segment = unit_segments[unit];
+    WarpShare share(tile_edges[first], tile_edges[last]);
+    if (share.begin >= share.end) continue;
+    i64 e = share.begin + lane_index();
+    TileReader tiles(tile_edges, tile_starts, first, last, e < share.end ? e : share.end - 1);
+    for (; e - lane_index() < share.end; e += 32) {
+      i64 key = e < share.end ? of.key(load_readonly(&weights[e])) : 0, name = 0;
+      vertex_t u = 0, v = 0;
+      if (e < share.end && key >= low && key <= high) {
+        EdgeEnds edge(of, tiles.start_of(e), segment, load_readonly(&words[e]));
+        u = labels[edge.u];
+        v = labels[edge.v];
+        name = edge.name();
+      }
+      list.push(u != v, u, v, key, name);
+    }
+  }
+  list.flush();
 }

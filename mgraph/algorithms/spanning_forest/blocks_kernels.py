@@ -1,50 +1,102 @@
-"""List the edges of blocks that may be in a spanning forest: see blocks.py."""
+"""Find the lightest edges of blocks, and list those that may be in a spanning forest: see blocks.py.
+
+An edge has a name, lower position << 32 | higher position, and a key, the weight as an integer of its order, inverted
+for the heaviest forest. `facts` are: segment bits, stride and multiplier of states, whether keys are inverted, and
+bounds of the keys that are listed. Work items are units (see Blocks).
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from mgraph.backends.kernel import kernel
-from mgraph.backends.numba_atomics import atomic_add
+from mgraph.algorithms.spanning_forest.kernels import TOP, append_edges
+from mgraph.backends.kernel import inline, kernel
+from mgraph.backends.numba_atomics import atomic_min
 from mgraph.backends.numba_helpers import BUFFER, position_of, weight_sort_key
 
 
-@kernel(lanes=1024, block=1024, weight_t="weights", vertex_t="labels")
-def list_block_edges(
-    lo, hi, unit_tiles, unit_segments, tile_edges, tile_starts, words, weights, bounds, labels, counters, names, keys
-):  # fmt: skip
-    """List names and keys of edges, but for those in one tree that come after a bound, in any order.
+@inline
+def _key_of(weight, facts):
+    """Return the key of a weight."""
+    key = weight_sort_key(weight)
+    return ~key if facts[3] else key
 
-    A name is lower position << 32 | higher position, a key the weight as an integer of its order, inverted for the
-    heaviest forest. `labels` has the tree of every position. `bounds` are: segment bits, stride and multiplier of
-    states, whether keys are inverted, key and name of the bound. Work items are units (see Blocks).
+
+@inline
+def _lower(best, position, word):
+    """Lower the word of a position; most are not lower, and a load spares them the atomic."""
+    if word < best[position]:
+        atomic_min(best, position, word)
+
+
+@kernel(lanes=256, block=256, weight_t="weights")
+def find_lightest_ends(
+    lo, hi, unit_tiles, unit_segments, tile_edges, tile_starts, words, weights, facts, best
+):  # fmt: skip
+    """Lower the word of both ends of every edge to its key << 32 | the other end's position.
+
+    Of a position's edges of one weight the first is the one to the lowest position, as by names.
     """
-    segment_bits = bounds[0]
-    mask = (np.int64(1) << segment_bits) - 1
-    found = np.empty((2, BUFFER), np.int64)
-    length = 0
+    mask = (np.int64(1) << facts[0]) - 1
     for unit in range(lo, hi):
-        segment = unit_segments[unit]
         for tile in range(unit_tiles[unit], unit_tiles[unit + 1]):
-            start = tile_starts[tile]
             for e in range(tile_edges[tile], tile_edges[tile + 1]):
                 word = np.int64(words[e])
-                u = position_of(np.int64(start + (word >> segment_bits)), bounds[1], bounds[2])
-                v = position_of(np.int64(segment + (word & mask)), bounds[1], bounds[2])
-                key = weight_sort_key(weights[e])
-                if bounds[3]:
-                    key = ~key
-                name = min(u, v) << 32 | max(u, v)
-                if (key > bounds[4] or (key == bounds[4] and name > bounds[5])) and labels[u] == labels[v]:
+                u = position_of(np.int64(tile_starts[tile] + (word >> facts[0])), facts[1], facts[2])
+                v = position_of(np.int64(unit_segments[unit] + (word & mask)), facts[1], facts[2])
+                key = _key_of(weights[e], facts) << 32
+                _lower(best, u, key | v)
+                _lower(best, v, key | u)
+
+
+@kernel(vertex_t="above")
+def hook_ends(lo, hi, words, above, names):
+    """Make every position a child of the other end of its lightest edge.
+
+    Write the edge's name, and its key in place of the word. One without edges leads to itself, over edge TOP.
+    """
+    for position in range(lo, hi):
+        word = words[position]
+        if word == TOP:
+            above[position] = position
+            names[position] = TOP
+            continue
+        other = word & 0xFFFFFFFF
+        above[position] = other
+        names[position] = min(position, other) << 32 | max(position, other)
+        words[position] = word >> 32
+
+
+@kernel(lanes=256, block=256, weight_t="weights", vertex_t="labels")
+def list_block_edges(
+    lo, hi, unit_tiles, unit_segments, tile_edges, tile_starts, words, weights, facts, labels, counters, ends, keys,
+    edges,
+):  # fmt: skip
+    """List the edges between trees that have keys facts[4] .. facts[5], in any order; their names are `edges`.
+
+    No more than facts[6] are written, but all of them are counted. `labels` has the tree of every position.
+    """
+    mask = (np.int64(1) << facts[0]) - 1
+    found = np.empty((3, BUFFER), np.int64)
+    names = np.empty(BUFFER, np.int64)
+    length = 0
+    for unit in range(lo, hi):
+        for tile in range(unit_tiles[unit], unit_tiles[unit + 1]):
+            for e in range(tile_edges[tile], tile_edges[tile + 1]):
+                key = _key_of(weights[e], facts)
+                if key < facts[4] or key > facts[5]:
                     continue
-                found[0, length] = name
-                found[1, length] = key
+                word = np.int64(words[e])
+                u = position_of(np.int64(tile_starts[tile] + (word >> facts[0])), facts[1], facts[2])
+                v = position_of(np.int64(unit_segments[unit] + (word & mask)), facts[1], facts[2])
+                if labels[u] == labels[v]:
+                    continue
+                found[0, length] = labels[u]
+                found[1, length] = labels[v]
+                found[2, length] = key
+                names[length] = min(u, v) << 32 | max(u, v)
                 length += 1
                 if length == BUFFER:
-                    first = atomic_add(counters, 0, length)
-                    names[first : first + length] = found[0]
-                    keys[first : first + length] = found[1]
+                    append_edges(found, names, length, facts[6], counters, 0, ends, keys, edges)
                     length = 0
-    first = atomic_add(counters, 0, length)
-    names[first : first + length] = found[0, :length]
-    keys[first : first + length] = found[1, :length]
+    append_edges(found, names, length, facts[6], counters, 0, ends, keys, edges)

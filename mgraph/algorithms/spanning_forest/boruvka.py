@@ -104,6 +104,7 @@ def boruvka(
     agree: Agree | None = None,
     more: Callable[[int], bool] = bool,
     after_round: AfterRound = lambda _: None,
+    taken_keys: Array | None = None,
 ) -> tuple[Array, Array | None, int]:
     """Join trees 0 .. num_trees - 1 over the edges of a list.
 
@@ -115,6 +116,8 @@ def boruvka(
         Whether to continue, given the length of the own list; the same on every rank.
     after_round
         Called after each round.
+    taken_keys
+        An array of `num_trees` for the keys of the edges taken, of a list in which `edges` names them.
 
     Returns
     -------
@@ -129,13 +132,15 @@ def boruvka(
     num_taken = 0
     tables: list[Array] = []
     while more(len(work)):
-        best, above = _best_edges(backend, work, num_trees)
+        best, least, above = _best_edges(backend, work, num_trees)
         if agree is not None:
             best, above = agree(best, above)
         remove_cycles[backend](0, num_trees, above)
         joined, rest = join_and_renumber(backend, above, work)
         mask = EDGE_MASK if work.edges is None else -1
         take_edges[backend](0, num_trees, above, best, joined.numbers, 0, mask, taken[num_taken:])
+        if taken_keys is not None:
+            take_edges[backend](0, num_trees, above, least, joined.numbers, 0, -1, taken_keys[num_taken:])
         num_taken += num_trees - joined.num_trees
         after_round(Round(num_trees, len(work), joined.labels, best, taken[:num_taken], rest))
         tables.append(joined.labels)
@@ -148,22 +153,21 @@ def boruvka(
     return taken[:num_taken], tree_of, num_trees
 
 
-def _best_edges(backend: Backend, work: WorkList, num_trees: int) -> tuple[Array, Array]:
-    """Return the name of every tree's lightest edge, TOP where none leaves it, and the tree it leads to."""
+def _best_edges(backend: Backend, work: WorkList, num_trees: int) -> tuple[Array, Array, Array]:
+    """Return of every tree its lightest edge's name and key, TOP where none leaves it, and the tree it leads to."""
     xp = backend.xp
     dtype = work.ends.dtype
-    best = xp.full(num_trees, TOP, np.int64)
-    find_lightest[backend](0, len(work), work.ends, work.keys, best)
+    best = least = xp.full(num_trees, TOP, np.int64)
+    find_lightest[backend](0, len(work), work.ends, work.keys, least)
     names = work.keys
     if work.edges is not None:
         # The weight fills the word: first the least weight, then the first edge of that weight.
-        min_key = best
         best = xp.full(num_trees, TOP, np.int64)
         names = work.edges
-        find_first[backend](0, len(work), work.ends, work.keys, work.edges, min_key, best)
+        find_first[backend](0, len(work), work.ends, work.keys, work.edges, least, best)
     above = xp.arange(num_trees, dtype=dtype)
     hook[backend](0, len(work), work.ends, names, best, above)
-    return best, above
+    return best, least, above
 
 
 def agree_on_best(

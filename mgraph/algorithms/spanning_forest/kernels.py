@@ -102,7 +102,7 @@ def sample_edges(lo, hi, step, packed, offsets, num_rows, uppers, targets, weigh
 
 
 @inline
-def _append(found, names, length, capacity, counters, place, ends, keys, edges):
+def append_edges(found, names, length, capacity, counters, place, ends, keys, edges):
     """Append a thread's buffer to a work list of counters[place] edges, up to its capacity."""
     first = atomic_add(counters, place, length)
     for i in range(max(min(length, capacity - first), 0)):
@@ -162,10 +162,10 @@ def list_edges(lo, hi, offsets, uppers, targets, weights, labels, base, inside, 
             names[length] = e
             length += 1
             if length == BUFFER:
-                _append(found, names, length, capacity, counters, 0, ends, keys, edges)
+                append_edges(found, names, length, capacity, counters, 0, ends, keys, edges)
                 length = 0
         start = end
-    _append(found, names, length, capacity, counters, 0, ends, keys, edges)
+    append_edges(found, names, length, capacity, counters, 0, ends, keys, edges)
 
 
 @kernel(vertex_t="ends")
@@ -272,6 +272,6 @@ def contract(lo, hi, ends, keys, edges, labels, counters, new_ends, new_keys, ne
             names[length] = edges[i]
         length += 1
         if length == BUFFER:
-            _append(found, names, length, TOP, counters, 1, new_ends, new_keys, new_edges)
+            append_edges(found, names, length, TOP, counters, 1, new_ends, new_keys, new_edges)
             length = 0
-    _append(found, names, length, TOP, counters, 1, new_ends, new_keys, new_edges)
+    append_edges(found, names, length, TOP, counters, 1, new_ends, new_keys, new_edges)

@@ -85,7 +85,7 @@ def find_arcs(draw: st.DrawFn) -> Case:
     return Case({"lo": 0, "hi": len(chosen), "chosen": chosen, **edges, **out})
 
 
-def _sort_list(result: Arrays, place: int, prefix: str = "") -> Arrays:
+def sort_list(result: Arrays, place: int, prefix: str = "") -> Arrays:
     """Sort a work list, as its order may differ, and drop entries beyond its capacity."""
     ends, keys, edges = (f"{prefix}{name}" for name in ("ends", "keys", "edges"))
     count = int(result["counters"][place])
@@ -134,7 +134,7 @@ def list_edges(draw: st.DrawFn) -> Case:
     args |= {"inside": bits(labels == giant) if draw(st.booleans()) else None}
     args |= {"bounds": np.array([least, most, room, num_rows, giant]), "counters": np.zeros(1, np.int64)}
     args |= {"ends": Unwritten(2 * room, r.types.vertex), "keys": Unwritten(room, np.int64)}
-    return Case(args | {"edges": Unwritten(room, np.int64) if wide else None}, lambda result: _sort_list(result, 0))
+    return Case(args | {"edges": Unwritten(room, np.int64) if wide else None}, lambda result: sort_list(result, 0))
 
 
 def _work(draw: st.DrawFn) -> tuple[np.random.Generator, int, dict]:
@@ -249,4 +249,4 @@ def contract(draw: st.DrawFn) -> Case:
     args |= {"labels": labels, "counters": np.zeros(2, np.int64)}
     args |= {"new_ends": Unwritten(2 * m, dtype), "new_keys": Unwritten(m, np.int64)}
     args["new_edges"] = None if args["edges"] is None else Unwritten(m, np.int64)
-    return Case(args, lambda result: _sort_list(result, 1, "new_"))
+    return Case(args, lambda result: sort_list(result, 1, "new_"))
