@@ -288,16 +288,22 @@ def _edges_at(path: str | PathLike | Iterable[str | PathLike], of_files: dict[st
     return read_source(path, **of_files)
 
 
-def load(path: str | PathLike, *, name: str | None = None, cluster: Cluster | Client | None = None) -> Graph:
+def load(
+    path: str | PathLike,
+    *,
+    name: str | None = None,
+    cluster: Cluster | Client | None = None,
+    layout: Layout = "auto",
+) -> Graph:
     """Load a graph that `Graph.save` has written, on any number of ranks.
 
     Every rank must be able to read the folder. The graph has the order and the layout in which it was saved; `name`
-    gives it another name.
+    gives it another name. One saved in the layout `compact` or `host` is loaded in either with `layout`.
 
     Returns
     -------
     Graph
-        Equal to the saved one, to the bit. A load copies and sorts nothing, but blocks of the compact layout.
+        Equal to the saved one, to the bit. A load copies and sorts nothing, but blocks of the layouts compact and host.
 
     Raises
     ------
@@ -312,4 +318,4 @@ def load(path: str | PathLike, *, name: str | None = None, cluster: Cluster | Cl
     >>> mg.load("graph").num_edges
     2
     """
-    return Graph.from_source(open_store(path, name), cluster=cluster)
+    return Graph.from_source(open_store(path, name), cluster=cluster, layout=layout)

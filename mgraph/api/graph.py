@@ -264,8 +264,6 @@ class Graph:
         >>> with mg.rmat(6) as g:
         ...     g.save("saved")
         """
-        if self.info.layout == "host":
-            raise UsageError(f"{self.name} has the layout host, which is not saved: build it with layout='compact'")
         folder = folder_of(path)
         token = secrets.token_hex(4)
         replace = as_flag(overwrite, "overwrite")

@@ -39,8 +39,6 @@ def save(output: str, overwrite: bool, largest: bool, layout: Layout, **options:
     """
     if largest and layout in ("compact", "host"):
         raise click.UsageError("--largest needs rows: use --layout rows")
-    if layout == "host":
-        raise click.UsageError("a graph in the layout host is not saved: use --layout compact")
     require_target(folder_of(output), overwrite=overwrite)
     source = source_of(options["input"], options)
     with graph_of(source, options, layout) as (built, show), contextlib.ExitStack() as parts:

@@ -203,7 +203,7 @@ def plan_graph(
         Whether GPUs are assumed to have access to each other's memory.
     """
     source = as_planned(source)
-    layout = source.info.layout if isinstance(source, StoredGraph) else layout
+    layout = source.held_in(layout) if isinstance(source, StoredGraph) else layout
     if memory is None:
         memory = CpuBackend(1, sharers=num_ranks).free_memory()
     elif isinstance(memory, int):
@@ -295,7 +295,7 @@ def _fewest_ranks(least: int, fits: Callable[[int], bool]) -> int | None:
 
 def _parts_of_load(store: StoredGraph, parts: dict[str, int], num_ranks: int) -> dict[str, int]:
     """Return the parts of a plan with a load in place of a build; blocks may have to be built from those stored."""
-    if store.info.layout == "compact":
+    if store.info.layout != "rows":
         return parts
     loaded = parts["graph"] + beside_rows_bytes(store, num_ranks)
     return {LOADED if part == BUILT else part: loaded if part == BUILT else taken for part, taken in parts.items()}

@@ -43,7 +43,7 @@ def build_graph(
     def make() -> Shard:
         if isinstance(source, StoredGraph):
             require_as_saved(source, order, num_chunks, layout)
-            return load_shard(source, backend, comm)
+            return load_shard(source, backend, comm, layout, in_use)
         edges, labels = read_table(source, backend, comm) if is_table(source) else (source, None)
         shard = build(edges, backend, comm, order=order, num_chunks=num_chunks, layout=layout, in_use_bytes=in_use)
         shard.labels = labels

@@ -99,11 +99,10 @@ class HostBlocks(EdgeBlocks):
         yield from self.stream(range(len(self.parts)), weighted=weighted)
         self._counts["edges"] += self.resident.num_edges
 
-    def every_weight(self, step: int) -> Iterator[Array]:
-        yield from self.resident.every_weight(step)
+    def in_place(self) -> Iterator[Blocks]:
+        yield self.resident
         for part in self.parts:
-            at, count, dtype = part.arrays[-1]
-            yield part.memory[at : at + count * dtype.itemsize].view(dtype)[::step]
+            yield part.blocks_in(part.memory, self.shape)
 
     def stream(self, chosen: Iterable[int], *, weighted: bool) -> Iterator[Blocks]:
         """Yield host parts as blocks on the device, each valid until the next iteration; perhaps without weights."""

@@ -100,8 +100,8 @@ class EdgeBlocks(ABC):
         """
 
     @abstractmethod
-    def every_weight(self, step: int) -> Iterator[Array]:
-        """Yield every `step`-th weight where it is: in memory of the device, or of the host."""
+    def in_place(self) -> Iterator[Blocks]:
+        """Yield all edges as blocks where they are: in memory of the device, or of the host."""
 
     @property
     @abstractmethod
@@ -147,9 +147,8 @@ class Blocks(EdgeBlocks):
     def on_device(self, *, weighted: bool = True) -> Iterator[Blocks]:
         yield self
 
-    def every_weight(self, step: int) -> Iterator[Array]:
-        assert self.weights is not None, "only algorithms with weights ask"
-        yield self.weights[::step]
+    def in_place(self) -> Iterator[Blocks]:
+        yield self
 
     @property
     def counts(self) -> dict[str, int]:

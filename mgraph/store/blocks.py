@@ -1,66 +1,164 @@
-"""Read a shard of the compact layout: its blocks as they are, or built again from the edges in them.
+"""Read a shard of the layouts compact and host: its blocks as they are, or built again from the edges in them.
 
-Blocks depend on the number of ranks and on the device. Where both are those of the save, they are copied. Else their
-edges are read as an edge source, and sorted into other blocks as in a build, which reads them a few times.
+A store has the blocks of both layouts alike: those in host memory after those on the device. Blocks depend on the
+number of ranks and on the device. Where both are those of the save, they are copied. Else their edges are read as an
+edge source, and sorted into other blocks as in a build, which reads them a few times.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from mgraph.backends.base import Backend
 from mgraph.comm.base import Communicator
 from mgraph.edges import EdgeChunk
+from mgraph.errors import WouldNotFit
 from mgraph.ingest.compact import build_compact
+from mgraph.ingest.compact_plan import plan_compact
 from mgraph.ingest.count import Totals
+from mgraph.ingest.host import build_host
+from mgraph.ingest.host_plan import HostPlan, InUse, fitting_host_plan
+from mgraph.ingest.keys import key_layout
 from mgraph.ingest.plan import default_chunks, state_bytes
 from mgraph.ingest.survey import Survey
 from mgraph.partition import chunk_range
 from mgraph.shard.block_headers import choose_shape
-from mgraph.shard.shard import Blocks, Shard
-from mgraph.store.files import Extent, extents_of, read_array
+from mgraph.shard.host_blocks import HostBlocks, HostPart, to_host_parts
+from mgraph.shard.shard import Blocks, BlockShape, EdgeBlocks, Shard
+from mgraph.store.files import Extent, extents_of, host_of, read_array
 from mgraph.store.manifest import StoredGraph
 from mgraph.store.vertex_tables import load_lengths, load_tables, partition_of, require_memory, tables_bytes
 from mgraph.types import vertex_dtype
 
+# Edges of a run of units that is in host memory twice, while it is cut into parts.
+EDGES_AT_ONCE = 1 << 26
 HEADERS = ("unit_tiles", "unit_segments", "tile_edges", "tile_starts")
 
 
-def load_blocks(store: StoredGraph, backend: Backend, comm: Communicator) -> Shard:
-    """Read this rank's blocks, or build them; every rank calls it."""
-    info = store.info
+def load_blocks(
+    store: StoredGraph, backend: Backend, comm: Communicator, layout: str, in_use_bytes: Callable[[Survey, str], InUse]
+) -> Shard:
+    """Read this rank's blocks, or build them, in the layout compact or host; every rank calls it."""
+    info = replace(store.info, layout=layout)
     partition = partition_of(store, comm.size)
     require_memory(store, tables_bytes(store, partition), backend, comm)
     tables = load_tables(store, partition, backend, comm)
+    totals = Totals(info.num_arcs, info.num_isolated, 0, info.min_weight, info.max_weight)
+    # The vertices of a build are the positions.
+    survey = Survey(StoredEdges(store), totals, info.order, partition, None, None, store.weight_dtype)
+    chunks = default_chunks(info.num_edges, backend.limits, comm.size, layout)
     width = state_bytes(store.weight_dtype, info.num_vertices, info.max_weight)
     shape = choose_shape(backend, width)
     same = comm.size == len(store.parts) and store.parts[comm.rank].shape == shape
     if comm.sum(int(same))[0] < comm.size:
-        shard = _built(store, backend, comm)
+        if layout == "compact":
+            shard = build_compact(survey, backend, comm, chunks)
+        else:
+            shard = build_host(survey, backend, comm, chunks, in_use_bytes(survey, layout))
         shard.info = info
         shard.user_of_local, shard.position_of_user = tables
         return shard
-    arrays = [*HEADERS, "words", *(["weights"] if info.weight_dtype else [])]
-    own = store.parts[comm.rank].arrays
-    sizes = [own[name].count * store.dtypes[name].itemsize for name in arrays]
-    require_memory(store, sum(sizes) + 8 * partition.num_owned(0), backend, comm)
-    read = {name: read_array(store, name, [Extent(comm.rank, 0, own[name].count)], backend) for name in arrays}
+    units = _StoredUnits(store, comm.rank, shape, backend)
+    blocks: EdgeBlocks
+    if layout == "compact":
+        require_memory(store, units.nbytes + 8 * partition.num_owned(0), backend, comm)
+        blocks = units.read(0, units.count, backend)
+    else:
+        plan = _plan_of_host(store, survey, chunks, shape, in_use_bytes(survey, layout), backend, comm)
+        blocks = _read_host_blocks(units, plan, backend, comm)
     shard = Shard(backend, info, partition, comm.rank, None, *tables)
     shard.stored_degrees = load_lengths(store, partition, backend, comm).astype(np.uint32, copy=False)
-    shard.blocks[width] = Blocks(shape, weights=read.pop("weights", None), **read)
+    shard.blocks[width] = blocks
     return shard
 
 
-def _built(store: StoredGraph, backend: Backend, comm: Communicator) -> Shard:
-    """Build blocks from the edges of the stored ones; the vertices of the build are the positions."""
+class _StoredUnits:
+    """The units of one part of a store, which are read in runs.
+
+    Attributes
+    ----------
+    edges
+        The first edge of each unit, and the number of edges.
+    """
+
+    def __init__(self, store: StoredGraph, part: int, shape: BlockShape, backend: Backend) -> None:
+        self.store = store
+        self.part = part
+        self.shape = shape
+        self.unit_tiles, self.unit_segments, self.tile_edges, self.tile_starts = headers_of(store, part, backend)
+        self.edges = self.tile_edges[self.unit_tiles]
+        self.count = len(self.unit_segments)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all arrays."""
+        names = (*HEADERS, "words", "weights")
+        arrays = self.store.parts[self.part].arrays
+        return sum(arrays[name].count * self.store.dtypes[name].itemsize for name in names if name in arrays)
+
+    def read(self, first: int, last: int, into: Backend) -> Blocks:
+        """Return the blocks of the units first .. last, in memory of a backend."""
+        tiles = slice(int(self.unit_tiles[first]), int(self.unit_tiles[last]))
+        edges = Extent(self.part, int(self.edges[first]), int(self.edges[last]))
+        return Blocks(
+            self.shape,
+            into.to_device(self.unit_tiles[first : last + 1] - tiles.start),
+            into.to_device(self.unit_segments[first:last]),
+            into.to_device(self.tile_edges[tiles.start : tiles.stop + 1] - edges.begin),
+            into.to_device(self.tile_starts[tiles]),
+            read_array(self.store, "words", [edges], into),
+            read_array(self.store, "weights", [edges], into) if "weights" in self.store.dtypes else None,
+        )
+
+
+def _plan_of_host(
+    store: StoredGraph,
+    survey: Survey,
+    num_chunks: int,
+    shape: BlockShape,
+    in_use: InUse,
+    backend: Backend,
+    comm: Communicator,
+) -> HostPlan:
+    """Return the plan of a build: a load takes less, and divides the blocks alike."""
     info = store.info
-    totals = Totals(info.num_arcs, info.num_isolated, 0, info.min_weight, info.max_weight)
-    edges = StoredEdges(store)
-    survey = Survey(edges, totals, info.order, partition_of(store, comm.size), None, None, store.weight_dtype)
-    chunks = default_chunks(info.num_edges, backend.limits, comm.size, "compact")
-    return build_compact(survey, backend, comm, chunks)
+    fullest = max(part.arrays["words"].count for part in store.parts)
+    partition = survey.partition
+    width = state_bytes(store.weight_dtype, info.num_vertices, info.max_weight)
+    sizes = survey.sizes(fullest)
+    layout = key_layout(shape, partition.num_states, range(partition.stride), fullest)
+    compact = plan_compact(sizes, partition, layout, backend.limits, num_chunks, width)
+    plan, error = fitting_host_plan(compact, fullest, 4 + sizes.weight_bytes, shape, in_use, backend, comm)
+    if error:
+        raise WouldNotFit(error)
+    return plan
+
+
+def _read_host_blocks(units: _StoredUnits, plan: HostPlan, backend: Backend, comm: Communicator) -> HostBlocks:
+    """Read the first units into memory of the device, and the others into parts in host memory."""
+    # The plan takes what is free for what is beside the tables of a build, of which a load keeps the rank's own alone.
+    free = backend.free_bytes() - (plan.compact.tables - plan.compact.own_tables)
+    first = int(np.searchsorted(units.edges, plan.resident_edges(free), side="right")) - 1
+    resident = units.read(0, first, backend)
+    host = host_of(backend, comm)
+    parts: list[HostPart] = []
+    while first < units.count:
+        last = int(np.searchsorted(units.edges, units.edges[first] + EDGES_AT_ONCE, side="right")) - 1
+        last = max(last, first + 1)
+        parts += to_host_parts(backend, units.read(first, last, host), plan.staging // 2)
+        first = last
+    largest = max((part.memory.nbytes for part in parts), default=0)
+    return HostBlocks(units.shape, resident, parts, backend.link.staging(largest))
+
+
+def headers_of(store: StoredGraph, part: int, backend: Backend) -> list[np.ndarray]:
+    """Return the headers of a part's blocks, in host memory."""
+    arrays = store.parts[part].arrays
+    read = (read_array(store, name, [Extent(part, 0, arrays[name].count)], backend) for name in HEADERS)
+    return [backend.to_host(array) for array in read]
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,8 +218,5 @@ class StoredEdges:
     def _headers_of(self, part: int, backend: Backend) -> list[np.ndarray]:
         if part not in self.headers:
             self.headers.clear()
-            arrays = self.store.parts[part].arrays
-            extents = [[Extent(part, 0, arrays[name].count)] for name in HEADERS]
-            read = (read_array(self.store, *given, backend) for given in zip(HEADERS, extents, strict=True))
-            self.headers[part] = [backend.to_host(array) for array in read]
+            self.headers[part] = headers_of(self.store, part, backend)
         return self.headers[part]

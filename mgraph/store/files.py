@@ -8,7 +8,7 @@ import socket
 import threading
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from mgraph.backends.base import Backend
 from mgraph.backends.cpu import CpuBackend, available_cores
 from mgraph.backends.progress import Phase
 from mgraph.backends.thread_pool import Helpers
+from mgraph.comm.base import Communicator
 from mgraph.errors import CommAborted, InputError
 from mgraph.store import manifest
 from mgraph.store.manifest import StoredArray, StoredGraph, file_name
@@ -30,7 +31,32 @@ MAX_THREADS = 16
 
 Convert = Callable[[Array], Array]
 # Arrays by name: their values, their dtype in the file, and how they are converted.
-Stored = dict[str, tuple[Array, np.dtype, Convert]]
+Stored = dict[str, tuple["Array | Joined", np.dtype, Convert]]
+
+
+class Joined:
+    """Arrays one after another, in memory of the device and of the host; its slices are in the host's."""
+
+    def __init__(self, backend: Backend, pieces: Sequence[Array]) -> None:
+        self.backend = backend
+        self.pieces = pieces
+        self.dtype: np.dtype = pieces[0].dtype
+        self.ends = np.cumsum([len(piece) for piece in pieces])
+
+    def __len__(self) -> int:
+        return int(self.ends[-1])
+
+    def __getitem__(self, wanted: slice) -> np.ndarray:
+        """Return the values of a range without a step."""
+        first, last, _ = wanted.indices(len(self))
+        parts = [np.empty(0, self.dtype)]
+        for number in range(int(np.searchsorted(self.ends, first, side="right")), len(self.pieces)):
+            piece = self.pieces[number]
+            begin = int(self.ends[number]) - len(piece)
+            if begin >= last:
+                break
+            parts.append(self.backend.to_host(piece[max(first - begin, 0) : last - begin]))
+        return parts[1] if len(parts) == 2 else np.concatenate(parts)
 
 
 def unchanged(values: Array) -> Array:
@@ -41,6 +67,11 @@ def unchanged(values: Array) -> Array:
 def num_threads(backend: Backend) -> int:
     """Return how many threads of this rank read and write files."""
     return min(backend.threads if isinstance(backend, CpuBackend) else available_cores(), MAX_THREADS)
+
+
+def host_of(backend: Backend, comm: Communicator) -> Backend:
+    """Return what reads arrays into the memory of the host, whatever the backend of the rank."""
+    return backend if backend.xp is np else CpuBackend(num_threads(backend), sharers=comm.size)
 
 
 def staging_bytes(store: StoredGraph, backend: Backend) -> int:
@@ -78,7 +109,7 @@ def in_threads(backend: Backend, name: str, pieces: Iterable[Any], work: Callabl
 
 
 def write_array(
-    path: pathlib.Path, array: Array, dtype: np.dtype, backend: Backend, convert: Convert = unchanged
+    path: pathlib.Path, array: Array | Joined, dtype: np.dtype, backend: Backend, convert: Convert = unchanged
 ) -> StoredArray:
     """Write the converted values of an array to a new file, and wait until they are on the disk."""
     step = PIECE_CHUNKS * manifest.CHUNK_BYTES // dtype.itemsize

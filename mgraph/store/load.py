@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from mgraph.backends.base import Backend
 from mgraph.comm.base import Communicator
 from mgraph.errors import UsageError
+from mgraph.ingest.host_plan import InUse
+from mgraph.ingest.survey import Survey
 from mgraph.shard.shard import Shard
 from mgraph.store.blocks import load_blocks
 from mgraph.store.labels import load_labels
@@ -12,10 +16,21 @@ from mgraph.store.manifest import StoredGraph
 from mgraph.store.rows import load_rows
 
 
-def load_shard(store: StoredGraph, backend: Backend, comm: Communicator) -> Shard:
-    """Read this rank's shard; every rank calls it."""
-    load = load_blocks if store.info.layout == "compact" else load_rows
-    shard = load(store, backend, comm)
+def load_shard(
+    store: StoredGraph, backend: Backend, comm: Communicator, layout: str, in_use_bytes: Callable[[Survey, str], InUse]
+) -> Shard:
+    """Read this rank's shard; every rank calls it.
+
+    Parameters
+    ----------
+    layout
+        That of a build, of which blocks take `compact` and `host`: see `StoredGraph.held_in`.
+    in_use_bytes
+        The bytes of what runs on a graph in a layout.
+    """
+    held = store.held_in(layout)
+    of_rows = held == "rows"
+    shard = load_rows(store, backend, comm) if of_rows else load_blocks(store, backend, comm, held, in_use_bytes)
     shard.labels = load_labels(store, backend, comm)
     return shard
 
@@ -23,7 +38,7 @@ def load_shard(store: StoredGraph, backend: Backend, comm: Communicator) -> Shar
 def require_as_saved(store: StoredGraph, order: str, num_chunks: int | None, layout: str) -> None:
     """Refuse choices of a build that a load cannot make: `rows` is the default of builds, and no choice."""
     given = {"order": order not in ("auto", store.info.order), "num_chunks": num_chunks is not None}
-    given["layout"] = layout not in ("rows", "auto", store.info.layout)
+    given["layout"] = layout not in ("rows", "auto", store.held_in(layout))
     for option, differs in given.items():
         if differs:
             raise UsageError(

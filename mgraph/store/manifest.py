@@ -120,6 +120,10 @@ class StoredGraph:
         """Return the number of vertices with edges."""
         return self.info.num_vertices - self.info.num_isolated
 
+    def held_in(self, layout: str) -> str:
+        """Return the layout in which a load holds the graph: the given one of blocks, if it has them, else as saved."""
+        return layout if {layout, self.info.layout} <= {"compact", "host"} else self.info.layout
+
     def count(self, array: str) -> int:
         """Return the length of an array over all parts."""
         return sum(part.arrays[array].count for part in self.parts)

@@ -8,11 +8,11 @@ import numpy as np
 
 from mgraph.backends.base import Backend
 from mgraph.errors import InputError
-from mgraph.shard.shard import Blocks, Rows, Shard
-from mgraph.store.files import Stored, unchanged, write_array
+from mgraph.shard.shard import Rows, Shard
+from mgraph.store.files import Joined, Stored, unchanged, write_array
 from mgraph.store.labels import arrays_of_labels
 from mgraph.store.manifest import PIECE_ARCS, Facts, StoredPart, file_name
-from mgraph.types import vertex_dtype
+from mgraph.types import Array, vertex_dtype
 
 
 def save_shard(shard: Shard, folder: pathlib.Path) -> tuple[StoredPart, Facts]:
@@ -56,18 +56,32 @@ def _rows_of(shard: Shard) -> Stored:
 
 
 def _blocks_of(shard: Shard) -> Stored:
+    """Return the arrays of all blocks as one set, those in host memory after those on the device."""
     (blocks,) = shard.blocks.values()
-    assert isinstance(blocks, Blocks), "the layout host is not saved"
+    backend = shard.backend
+    pieces = list(blocks.in_place())
     arrays = {
-        "unit_tiles": blocks.unit_tiles,
-        "unit_segments": blocks.unit_segments,
-        "tile_edges": blocks.tile_edges,
-        "tile_starts": blocks.tile_starts,
-        "words": blocks.words,
+        "unit_tiles": _bounds(backend, [piece.unit_tiles for piece in pieces]),
+        "unit_segments": Joined(backend, [piece.unit_segments for piece in pieces]),
+        "tile_edges": _bounds(backend, [piece.tile_edges for piece in pieces]),
+        "tile_starts": Joined(backend, [piece.tile_starts for piece in pieces]),
+        "words": Joined(backend, [piece.words for piece in pieces]),
     }
-    if blocks.weights is not None:
-        arrays["weights"] = blocks.weights
+    weights = [piece.weights for piece in pieces if piece.weights is not None]
+    if weights:
+        arrays["weights"] = Joined(backend, weights)
     return {name: (array, array.dtype, unchanged) for name, array in arrays.items()}
+
+
+def _bounds(backend: Backend, pieces: list[Array]) -> Joined:
+    """Return bounds of runs, each piece with those of its own from 0, as bounds in all of them."""
+    joined = [np.zeros(1, np.int64)]
+    end = 0
+    for piece in pieces:
+        own = backend.to_host(piece)
+        joined.append(end + own[1:])
+        end += int(own[-1])
+    return Joined(backend, joined)
 
 
 def _cuts(backend: Backend, rows: Rows) -> list[tuple[int, int, int]]:

@@ -181,6 +181,21 @@ def test_results_on_a_gpu_equal_the_oracles(num_ranks):
                         mg.validate(mg.minimum_spanning_forest(g))
 
 
+@pytest.mark.gpu
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("num_ranks", [1, 3])
+def test_graph_saved_by_a_gpu_is_searched_by_it(num_ranks, tmp_path):
+    case = random_case(0, 200)
+    with InProcessCluster(num_ranks, backend="cuda") as cluster:
+        for share in SHARES:
+            with resident_share(share), host_graph(case, cluster, "degree") as g:
+                g.save(tmp_path / f"{share}")
+                for layout in ("host", "compact"):
+                    with mg.load(tmp_path / f"{share}", cluster=cluster, layout=layout) as loaded:
+                        assert loaded.info.layout == layout
+                        check_traversal(mg.sssp(loaded, 0), case, [0], "degree")
+
+
 def test_failed_search_leaves_the_graph_usable(clusters, monkeypatch):
     case = random_case(0, 200)
     with resident_share(0.4), host_graph(case, clusters[2], "degree") as g:
@@ -209,13 +224,22 @@ def test_memory_of_the_host_is_freed_with_the_graph(clusters):
     assert not any(part() is not None for part in parts)
 
 
-def test_what_needs_rows_or_a_saved_graph_is_refused(clusters, tmp_path):
+def test_saved_graph_is_searched_in_every_layout_of_blocks(clusters, tmp_path):
+    case = random_case(0, 200)
+    with resident_share(0.4), host_graph(case, clusters[2]) as g:
+        g.save(tmp_path / "saved")
+    for num_ranks, layout in ((1, "auto"), (2, "host"), (3, "compact")):
+        with resident_share(0.4), mg.load(tmp_path / "saved", cluster=clusters[num_ranks], layout=layout) as g:
+            assert g.info.layout == ("compact" if layout == "compact" else "host")
+            for search in (mg.bfs, mg.sssp):
+                check_traversal(search(g, 0), case, [0], "degree")
+
+
+def test_what_needs_rows_is_refused(clusters):
     with resident_share(0.4), host_graph(ZOO["path"], clusters[2]) as g:
         assert "host" in repr(g)
         with pytest.raises(mg.UsageError, match="bfs_together needs rows, and path has the layout host"):
             mg.bfs_together(g, [0, 1])
-        with pytest.raises(mg.UsageError, match="the layout host, which is not saved"):
-            g.save(tmp_path / "saved")
         assert "edge blocks only" in mg.bfs(g, 0).stats.reason
 
 

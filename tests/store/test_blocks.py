@@ -1,4 +1,4 @@
-"""A compact graph is copied onto as many ranks of such a device, and built again from its edges otherwise."""
+"""Blocks are copied onto as many ranks of such a device, and built again from their edges otherwise."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from block_checks import edges_of
 from builds import BACKEND, build_compact_on, shrink_passes
+from host_layout import RANKS_AND_SHARES, build_host_on, resident_share
 from on_ranks import FEW_RANKS, RANKS
 from stores import assert_same_shards, build_shards, load_shards, save_shards
 from sweep_checks import TINY
@@ -14,6 +16,7 @@ from tiers import by_tier
 from zoo import ZOO, random_case
 
 from mgraph.shard.block_headers import choose_shape
+from mgraph.shard.host_blocks import HostBlocks
 from mgraph.store import blocks, files, manifest
 
 CASES = [*ZOO.values(), *(random_case(seed, num_vertices=150) for seed in range(3))]
@@ -58,6 +61,47 @@ def test_blocks_of_this_shape_are_not_built(tmp_path, monkeypatch):
     store = save_shards(shards, tmp_path / "store")
     monkeypatch.setattr(blocks, "build_compact", None)
     assert_same_shards(load_shards(store, 2), shards)
+
+
+@pytest.mark.covering(every=3, ci=1)
+@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize(("num_ranks", "share"), RANKS_AND_SHARES)
+@pytest.mark.parametrize("order", ["degree", "natural"])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_blocks_in_host_memory_are_saved_and_loaded(case, order, num_ranks, share, tmp_path, monkeypatch):
+    monkeypatch.setattr(blocks, "EDGES_AT_ONCE", 7)
+    built = build_host_on(case, num_ranks, share, order)
+    store = save_shards(built, tmp_path / "store")
+    with resident_share(share):
+        elsewhere = load_shards(store, num_ranks + 1)
+        compact = load_shards(store, num_ranks + 1, layout="compact")
+        monkeypatch.setattr(blocks, "choose_shape", lambda backend, state_bytes: TINY)
+        monkeypatch.setattr(blocks, "build_host", None)
+        loaded = load_shards(store, num_ranks)
+    assert_same_blocks(loaded, built)
+    for shard in loaded:
+        (of_shard,) = shard.blocks.values()
+        assert isinstance(of_shard, HostBlocks)
+        if share != 0.4 and of_shard.num_edges:
+            assert (bool(of_shard.resident.num_edges), bool(of_shard.parts)) == (share == 1, share == 0)
+    assert_same_blocks(load_shards(store, num_ranks, layout="compact"), built, "compact")
+    assert_same_blocks(elsewhere, build_host_on(case, num_ranks + 1, share, order))
+    assert_same_blocks(compact, elsewhere, "compact")
+
+
+def assert_same_blocks(shards, expected, layout="host"):
+    """Compare the edges of shards in their order, wherever units begin, and all that is not blocks."""
+    for shard, wanted in zip(shards, expected, strict=True):
+        assert edges_of_all(shard) == edges_of_all(wanted)
+        np.testing.assert_array_equal(shard.degrees, wanted.degrees)
+        facts = {**vars(wanted.info), "layout": layout, "sum_weights": shard.info.sum_weights}
+        assert vars(shard.info) == facts
+
+
+def edges_of_all(shard):
+    """Return the edges of a shard, wherever their blocks are."""
+    (of_shard,) = shard.blocks.values()
+    return [edge for piece in of_shard.in_place() for edge in edges_of(piece)]
 
 
 def test_edges_of_stored_blocks_are_the_edges_of_the_graph(tmp_path):

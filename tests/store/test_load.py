@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from backends import BACKENDS
 from on_ranks import FEW_RANKS, RANKS, run_on_ranks
-from stores import assert_same_shards, build_shards, load_shards, save_shards
+from stores import assert_same_shards, build_shards, load_rank, load_shards, save_shards
 from tiers import by_tier
 from zoo import ZOO, make_case, random_case
 
 from mgraph import types
 from mgraph.errors import UsageError
 from mgraph.store import files, manifest, save
-from mgraph.store.load import load_shard, require_as_saved
+from mgraph.store.load import require_as_saved
 from mgraph.types import WEIGHT_DTYPES
 
 CASES = [*ZOO.values(), *(random_case(seed, num_vertices=150) for seed in range(3))]
@@ -102,4 +102,4 @@ def test_abandoned_call_ends_a_load(tmp_path):
     backend = BACKENDS["cpu"].make()
     backend.stopped = "abandoned"
     with pytest.raises(Exception, match="abandoned"):
-        run_on_ranks(lambda _, comm: load_shard(store, backend, comm), [None])
+        run_on_ranks(lambda _, comm: load_rank(store, backend, comm), [None])

@@ -8,7 +8,7 @@ import tracemalloc
 import pytest
 from builds import BACKEND
 from on_ranks import run_on_ranks
-from stores import build_shards, load_shards, save_shards
+from stores import build_shards, load_rank, load_shards, save_shards
 from zoo import ZOO, random_case
 
 from mgraph.backends.cpu import CpuBackend
@@ -18,7 +18,6 @@ from mgraph.generate.rmat import Rmat
 from mgraph.planning.memory import plan_graph
 from mgraph.store import manifest
 from mgraph.store.files import staging_bytes
-from mgraph.store.load import load_shard
 from mgraph.store.manifest import StoredGraph
 
 
@@ -31,7 +30,7 @@ def test_load_that_would_not_fit_is_refused(tmp_path, monkeypatch, layout, num_r
     read = []
     monkeypatch.setattr("mgraph.store.vertex_tables.read_array", lambda *args: read.append(args))
     with pytest.raises(WouldNotFit, match=r"loading graph takes .* more on each rank, and 1000 B is free: use more"):
-        run_on_ranks(lambda _, comm: load_shard(store, backend, comm), [None] * num_ranks)
+        run_on_ranks(lambda _, comm: load_rank(store, backend, comm), [None] * num_ranks)
     assert not read
 
 
@@ -39,7 +38,7 @@ def test_small_graph_needs_little_memory_on_any_number_of_threads(tmp_path):
     store = save_shards(build_shards(ZOO["grid"], 1), tmp_path / "store")
     backend = CpuBackend(64)
     backend.free_bytes = lambda: 1 << 18
-    assert run_on_ranks(lambda _, comm: load_shard(store, backend, comm), [None])[0].info == store.info
+    assert run_on_ranks(lambda _, comm: load_rank(store, backend, comm), [None])[0].info == store.info
 
 
 def test_arcs_are_counted_before_they_are_allocated(tmp_path):
@@ -48,7 +47,7 @@ def test_arcs_are_counted_before_they_are_allocated(tmp_path):
     backend = CpuBackend(1)
     backend.free_bytes = lambda: next(free, 100)
     with pytest.raises(WouldNotFit, match="and 100 B is free"):
-        run_on_ranks(lambda _, comm: load_shard(store, backend, comm), [None])
+        run_on_ranks(lambda _, comm: load_rank(store, backend, comm), [None])
 
 
 def test_lengths_that_contradict_the_arcs_are_refused(tmp_path):
@@ -72,7 +71,7 @@ def test_load_holds_the_shard_and_staging_alone(tmp_path, order):
     load_shards(store, 1)
     (comm,) = open_threads(1)
     tracemalloc.start()
-    shard = load_shard(store, backend, comm)
+    shard = load_rank(store, backend, comm)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     lengths = 4 * shard.num_owned

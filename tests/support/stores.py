@@ -10,6 +10,7 @@ from builds import BACKEND, CaseEdges
 from on_ranks import run_on_ranks
 
 from mgraph.ingest.build import build
+from mgraph.ingest.host_plan import InUse
 from mgraph.shard.shard import Blocks, Rows, Shard
 from mgraph.store.load import load_shard
 from mgraph.store.manifest import MANIFEST, StoredGraph, manifest_text, open_store
@@ -33,9 +34,14 @@ def save_shards(shards: Sequence[Shard], folder: pathlib.Path, name: str = "grap
     return open_store(folder)
 
 
-def load_shards(store: StoredGraph, num_ranks: int, backend=BACKEND) -> list[Shard]:
+def load_rank(store: StoredGraph, backend, comm, layout="auto") -> Shard:
+    """Load a rank's part of a saved graph on which nothing runs."""
+    return load_shard(store, backend, comm, layout, lambda survey, layout: InUse(0, 0))
+
+
+def load_shards(store: StoredGraph, num_ranks: int, backend=BACKEND, layout="auto") -> list[Shard]:
     """Load a saved graph on this many ranks."""
-    return run_on_ranks(lambda _, comm: load_shard(store, backend, comm), [None] * num_ranks)
+    return run_on_ranks(lambda _, comm: load_rank(store, backend, comm, layout), [None] * num_ranks)
 
 
 def arrays_of(shard: Shard) -> dict[str, np.ndarray | None]:

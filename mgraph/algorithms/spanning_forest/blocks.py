@@ -16,7 +16,7 @@ so that the result is the same set of edges. An edge has its positions for a nam
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -89,7 +89,7 @@ class _Forest:
         if self.blocks.num_edges <= self.capacity:
             return TOP
         step = max(self.blocks.num_edges // SAMPLES, 1)
-        weights = np.concatenate([self.backend.to_host(part.copy()) for part in self.blocks.every_weight(step)])
+        weights = np.concatenate([self.backend.to_host(weights[::step].copy()) for weights in self._weights()])
         keys = order_keys(np, weights)
         keys = np.sort(~keys if self.maximum else keys)
         fitting = self.capacity // step
@@ -101,7 +101,8 @@ class _Forest:
         xp = self.backend.xp
         num_positions = self.num_trees
         # Of 64-bit weights a position's lightest edge does not fit one word.
-        words = None if self._have_wide_weights() else xp.full(num_positions, TOP, np.int64)
+        is_wide = any(weights.itemsize > 4 for weights in self._weights())
+        words = None if is_wide else xp.full(num_positions, TOP, np.int64)
         listed = self._list(MIN_KEY, bound, lambda part: self._find_lightest(part, words))
         length = len(listed)
         if words is not None:
@@ -124,8 +125,10 @@ class _Forest:
             xp.concatenate([edges.names for edges in self.taken]), xp.concatenate([edges.keys for edges in self.taken])
         )
 
-    def _have_wide_weights(self) -> bool:
-        return any(weights.itemsize > 4 for weights in self.blocks.every_weight(max(self.blocks.num_edges, 1)))
+    def _weights(self) -> Iterator[Array]:
+        for part in self.blocks.in_place():
+            assert part.weights is not None, "a forest needs weights"
+            yield part.weights
 
     def _facts(self, part: Blocks, *more: int) -> Array:
         layout = part.shape.segment_bits, self.partition.stride, self.partition.multiplier, int(self.maximum)
