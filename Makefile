@@ -50,13 +50,11 @@ gpu:  ## all tests of CI on a GPU, where a skipped GPU test is a failure
 	$(PYTHON) -m pytest --tier ci --require gpu
 
 # A sanitized kernel runs some hundred times slower: the clocks that end a hung test are set accordingly.
-# The race of sweep_levels is known: algorithms/bfs/sweep_kernels.py argues it, there being no 8-bit atomics.
 # The twins are launched on small arguments; a whole search would take hours.
 SANITIZED := tests/repo/test_twins.py --tier ci -m gpu --require gpu --sanitize -o timeout=1800 -o faulthandler_timeout=2000
 gpu-sanitize:  ## every step kernel under compute-sanitizer on a GPU: memory errors, then races
 	compute-sanitizer --tool memcheck --error-exitcode 9 --target-processes all $(PYTHON) -m pytest $(SANITIZED)
-	compute-sanitizer --tool racecheck --error-exitcode 9 --target-processes all $(PYTHON) -m pytest $(SANITIZED) \
-		-k "not sweep_levels"
+	compute-sanitizer --tool racecheck --error-exitcode 9 --target-processes all $(PYTHON) -m pytest $(SANITIZED)
 
 bench:  ## measure, and append to bench/results
 	$(PYTHON) bench/run.py rmat18 rmat20 grid1k --backend cpu

@@ -36,11 +36,12 @@ class Costs:
         Seconds by phase, on the slowest rank. Compiling kernels, or loading compiled ones, is the phase `compile`, of
         first calls.
     supersteps
-        One record for each superstep: method, frontier, arcs scanned and bytes sent (sums over all ranks),
-        microseconds (on the slowest rank), levels where one superstep may find several, and light and heavy edges
-        (sums) where these differ. In the layout host also edges read, bytes over the link, and parts in host memory
-        that were streamed and skipped (sums). A persistent kernel sums all supersteps beyond the first 4,096 levels or
-        rounds (16,384 rounds of shortest paths on one GPU) in the last record.
+        One record for each superstep: method, frontier, arcs scanned and bytes sent (sums over all ranks), microseconds
+        (on the slowest rank), levels where one superstep may find several, and light and heavy edges (sums) where these
+        differ. In the layout host also edges read, bytes over the link, and parts in host memory that were streamed and
+        skipped (sums); in sweeps of BFS edges read and units of edges that were skipped. A persistent kernel sums all
+        supersteps beyond the first 4,096 levels or rounds (16,384 rounds of shortest paths on one GPU) in the last
+        record.
     arcs
         Arcs scanned by each rank.
     bytes_sent

@@ -42,7 +42,7 @@ from mgraph.generate.uniform import FixedOutDegree
 from mgraph.ingest import build as builder
 from mgraph.ingest.plan import Sizes, order_bytes, plan_build
 from mgraph.partition import Partition
-from mgraph.planning.memory import plan_graph
+from mgraph.planning.memory import JOINED, plan_graph
 from mgraph.rank_jobs.bridges import compute_bridges
 from mgraph.rank_jobs.build import free_bytes
 from mgraph.rank_jobs.steiner_tree import compute_steiner_tree
@@ -280,11 +280,25 @@ def test_plan_of_a_compact_graph_covers_its_shard(num_ranks, weights):
     assert 0.7 * made.parts["graph"] <= largest <= 1.1 * made.parts["graph"]
 
 
+@pytest.mark.parametrize("source", [Rmat(15, weights=None), Grid(200, 200)], ids=lambda s: s.name)
+@pytest.mark.parametrize("num_ranks", [1, 3])
+def test_bfs_over_blocks_uses_at_most_the_planned_memory(source, num_ranks, tmp_path):
+    planned = plan_graph(source, num_ranks, "cpu", 1 << 30, "compact").parts["while bfs runs"]
+    with InProcessCluster(num_ranks) as cluster, Graph.from_source(source, cluster=cluster, layout="compact") as g:
+        bfs(g, 1).close()
+        tracemalloc.start()
+        bfs(g, 1).close()
+        taken = tracemalloc.get_traced_memory()[1] / num_ranks
+        tracemalloc.stop()
+    assert 0.3 * planned < taken < planned + (1 << 18)
+
+
 @pytest.mark.parametrize("source", [Rmat(13), Rmat(13, weights="float64"), Grid(200, 200)], ids=lambda s: s.name)
 @pytest.mark.parametrize("num_ranks", [1, 3])
-def test_forest_uses_at_most_the_planned_memory(source, num_ranks):
-    planned = plan_graph(source, num_ranks, "cpu", 1 << 30).parts["while msf runs"]
-    with InProcessCluster(num_ranks) as cluster, Graph.from_source(source, cluster=cluster) as g:
+@pytest.mark.parametrize(("layout", "part"), [("rows", "while msf runs"), ("compact", JOINED)], ids=["rows", "compact"])
+def test_forest_uses_at_most_the_planned_memory(source, layout, part, num_ranks):
+    planned = plan_graph(source, num_ranks, "cpu", 1 << 30, layout).parts[part]
+    with InProcessCluster(num_ranks) as cluster, Graph.from_source(source, cluster=cluster, layout=layout) as g:
         minimum_spanning_forest(g).close()
         tracemalloc.start()
         minimum_spanning_forest(g).close()

@@ -36,7 +36,7 @@ ALL_BITS = 0xFFFFFFFF
 def bfs_sweep(
     shard: Shard, comm: Communicator, sources: list[int], trace: Trace, depth_limit: int | None = None
 ) -> Traversal:
-    """Find levels and predecessors from `sources`, which are positions; levels alone from a state that was kept."""
+    """Find levels and predecessors from positions `sources`; from a kept state levels alone."""
     search = LevelSweeps(shard, comm)
     kept = trace.checkpoints.found
     level = 0 if kept is None else int(kept.bound)
@@ -67,9 +67,8 @@ class LevelSweeps:
         self.comm = comm
         self.blocks = require_blocks(shard, comm, LEVEL)
         self.num_states = partition.num_states
-        # Of each rank as many words, for an exchange. A segment may end beyond the last state.
-        self.share = -(-self.num_states // (32 * comm.size))
-        num_words = max(self.share * comm.size, -(-self.blocks.shape.padded(self.num_states) // 32))
+        # A segment may end beyond the last state.
+        num_words = -(-self.blocks.shape.padded(self.num_states) // 32)
         self.frontier = backend.xp.zeros(num_words, np.uint32)
         self.unreached = backend.full(num_words, ALL_BITS, np.dtype(np.uint32))
         self.both_ways = 0 if shard.info.directed else 1
@@ -93,17 +92,17 @@ class LevelSweeps:
         return self.settle(0)
 
     def resume(self, kept: Array, level: int) -> int:
-        """Go on from the levels of the owned vertices up to that of the frontier; return how many it has."""
+        """Go on from the owned vertices' levels up to the frontier's; return its size."""
         levels = gather_states(self.shard, self.comm, kept)
-        for reached in (levels < level, levels <= level):
-            self.parents[: len(levels)][reached] = 0
+        for last in (level - 1, level):
+            self.parents[: len(levels)][levels <= last] = 0
             count = self.settle(level)
         self.parents[:] = none_of(self.parents.dtype)
         self.levels[:] = kept
         return count
 
     def sweep(self) -> dict[str, int]:
-        """Lower parents over the edges between the frontier and the unreached; return what it has read."""
+        """Lower parents over the edges from the frontier to the unreached; return counts."""
         backend = self.shard.backend
         counts = {"edges": 0, "skipped_units": 0}
         for part in self.blocks.on_device(weighted=False):
@@ -124,7 +123,7 @@ class LevelSweeps:
         return {"arcs": counts["edges"] << self.both_ways, "reduced_bytes": reduced, **self.blocks.counts, **counts}
 
     def settle(self, level: int) -> int:
-        """Let the unreached states with a parent be the frontier, of this level; return how many there are."""
+        """Make the unreached states with a parent the frontier; return its size."""
         backend = self.shard.backend
         num_words = len(self.frontier)
         find_reached[backend](0, num_words, self.num_states, self.unreached, self.parents, self.frontier)
@@ -140,11 +139,13 @@ class LevelSweeps:
         return int(self.counters[0])
 
     def _unite(self) -> None:
-        """Let the frontier be the union of those of all ranks: each rank unites a share of the words."""
-        exchanged = self.frontier[: self.share * self.comm.size]
-        received = self.comm.alltoallv(list(exchanged.reshape(self.comm.size, self.share)))
-        own = functools.reduce(self.shard.backend.xp.bitwise_or, received)
-        self.comm.allgather(own, exchanged)
+        """Make the frontier the union of all ranks', of which each unites its own states."""
+        xp = self.shard.backend.xp
+        size = self.comm.size
+        exchanged = self.frontier[: self.num_states // 32]
+        received = list(xp.empty((size, len(exchanged) // size), np.uint32))
+        received = self.comm.alltoallv(list(exchanged.reshape(size, -1)), received)
+        self.comm.allgather(functools.reduce(xp.bitwise_or, received), exchanged)
 
     def finish(self) -> Array:
         """Return the predecessors of the owned vertices."""
@@ -155,10 +156,13 @@ class LevelSweeps:
 
 
 def _bytes(sizes: GraphSizes) -> int:
-    """Return the bytes of a search: two bits and the parent of each state, twice the bits where ranks exchange them."""
-    bits = sizes.states // 8 * (2 if sizes.partition.num_ranks == 1 else 4)
-    # Marks of reached vertices, and sums of degrees. A pool keeps freed memory: parts add up.
-    return bits + sizes.vertex * sizes.states + (LEVEL.itemsize + 8) * sizes.owned
+    """Return the bytes of a search: two bits and the parent of each state; of several ranks levels to resume from."""
+    is_alone = sizes.partition.num_ranks == 1
+    bits = sizes.states // 8 * (2 if is_alone else 4)
+    gathered = 0 if is_alone else LEVEL.itemsize * sizes.states
+    # Marks of states, and of the owned vertices sums of degrees. A pool keeps freed memory: parts add up.
+    marks = 3 * sizes.states
+    return bits + gathered + marks + sizes.vertex * sizes.states + (LEVEL.itemsize + 8) * sizes.owned
 
 
 VARIANT = Variant(

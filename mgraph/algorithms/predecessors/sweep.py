@@ -100,7 +100,7 @@ class ParentSweeps:
 
 VARIANT = Variant(
     "predecessors.sweep",
-    when="in the layouts compact and host, after every search",
+    when="in the layouts compact and host, after a search that finds distances only",
     applies=lambda conditions: not conditions.has_rows,
     needs=(EDGE_BLOCKS,),
     # Counted with the search: the memory pool keeps what that has freed.

@@ -3,10 +3,13 @@
 #include "tiles.cuh"
 
 // See blocks_kernels.py. Loaded once, as the compiler cannot: other threads write meanwhile.
-struct Facts {
+struct Parameters {
   i64 segment_bits, stride, multiplier, is_inverted;
-  __device__ inline Facts(const i64* facts)
-      : segment_bits(facts[0]), stride(facts[1]), multiplier(facts[2]), is_inverted(facts[3]) {}
+  __device__ inline Parameters(const i64* parameters)
+      : segment_bits(parameters[0]),
+        stride(parameters[1]),
+        multiplier(parameters[2]),
+        is_inverted(parameters[3]) {}
   __device__ inline vertex_t position(i64 state) const {
     return position_of((vertex_t)state, stride, multiplier);
   }
@@ -19,9 +22,9 @@ struct Facts {
 // The positions of the ends of an edge.
 struct EdgeEnds {
   vertex_t u, v;
-  __device__ inline EdgeEnds(const Facts& facts, i64 start, i64 segment, u32 word)
-      : u(facts.position(start + (word >> facts.segment_bits))),
-        v(facts.position(segment + (word & (u32)(((i64)1 << facts.segment_bits) - 1)))) {}
+  __device__ inline EdgeEnds(const Parameters& of, i64 start, i64 segment, u32 word)
+      : u(of.position(start + (word >> of.segment_bits))),
+        v(of.position(segment + (word & (u32)(((i64)1 << of.segment_bits) - 1)))) {}
   __device__ inline i64 name() const {
     return u < v ? (i64)u << 32 | (i64)v : (i64)v << 32 | (i64)u;
   }
@@ -36,9 +39,9 @@ __device__ inline void lower_word(i64* word, i64 key, vertex_t other) {
 extern "C" __global__ void find_lightest_ends(i64 lo, i64 hi, const i64* unit_tiles,
                                               const i64* unit_segments, const i64* tile_edges,
                                               const i64* tile_starts, const u32* words,
-                                              const weight_t* weights, const i64* facts,
+                                              const weight_t* weights, const i64* parameters,
                                               i64* best) {
-  Facts of(facts);
+  Parameters of(parameters);
   visit_edges(lo, hi, {unit_tiles, unit_segments, tile_edges, tile_starts, words},
               [&](i64 unit, i64 start, i64 e) {
                 EdgeEnds ends(of, start, unit_segments[unit], load_readonly(&words[e]));
@@ -59,16 +62,16 @@ extern "C" __global__ void hook_ends(i64 lo, i64 hi, i64* words, vertex_t* above
   }
 }
 
-// A block processes a unit, and its warps append together what they list.
+// A block processes a unit; the lanes of a warp append together.
 extern "C" __global__ void list_block_edges(i64 lo, i64 hi, const i64* unit_tiles,
                                             const i64* unit_segments, const i64* tile_edges,
                                             const i64* tile_starts, const u32* words,
-                                            const weight_t* weights, const i64* facts,
+                                            const weight_t* weights, const i64* parameters,
                                             const vertex_t* labels, i64* counters, vertex_t* ends,
                                             i64* keys, i64* edges) {
-  Facts of(facts);
-  i64 low = facts[4], high = facts[5];
-  Appender list(facts[6], &counters[0], ends, keys, edges);
+  Parameters of(parameters);
+  i64 low = parameters[4], high = parameters[5];
+  Appender list(parameters[6], &counters[0], ends, keys, edges);
   for (i64 unit = lo + blockIdx.x; unit < hi; unit += gridDim.x) {
     i64 first = unit_tiles[unit], last = unit_tiles[unit + 1], segment = unit_segments[unit];
     WarpShare share(tile_edges[first], tile_edges[last]);

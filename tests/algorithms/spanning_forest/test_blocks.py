@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from builds import CaseEdges, build_compact_on, shrink_passes
@@ -9,6 +11,7 @@ from emulator.backend import EmulatedBackend
 from forest_checks import FORESTS, expected
 from host_layout import RANKS_AND_SHARES, build_host_on, resident_share
 from on_ranks import run_on_ranks
+from zoo import ZOO, random_case
 
 import mgraph as mg
 from mgraph.algorithms.common.traversal import Trace
@@ -58,9 +61,32 @@ def test_forest_equals_the_oracle(case, order, num_ranks, share):
             assert steps[0]["skipped_parts"] == 0
 
 
-def emulated_program(_, comm, case, layout):
-    backend = EmulatedBackend(seed=comm.rank, block=32, blocks=3)
+@pytest.mark.parametrize("layout", ["compact", "host"])
+def test_graph_without_edges_has_an_empty_forest(backend, layout):
+    with resident_share(0.0):
+        results = run_on_ranks(lambda _, comm: forest_of_build(backend, comm, ZOO["no-edges"], layout), [None] * 2)
+    assert all(not len(column) for columns in results for column in columns)
+
+
+def test_lists_of_tied_weights_of_64_bits_are_shortened_few_times(monkeypatch):
+    """However many edges have one weight: a list has room for more than the forest that is kept of it."""
+    case = random_case(0, 400, directed=False)
+    heavy = replace(case, weights=np.ones(len(case.sources)))
+    calls = []
+    shortened = blocks._Forest._shortened
+    monkeypatch.setattr(blocks, "LISTED", 8)
+    monkeypatch.setattr(blocks._Forest, "_shortened", lambda forest: calls.append(1) or shortened(forest))
+    check(heavy, build_compact_on(heavy, 1), "degree", False)
+    num_positions = len(np.unique([case.sources, case.targets]))
+    assert 1 <= len(calls) <= 8 * len(case.sources) / num_positions
+
+
+def forest_of_build(backend, comm, case, layout):
     return program(build(CaseEdges(case), backend, comm, order="degree", layout=layout), comm, False)[0]
+
+
+def emulated_program(_, comm, case, layout):
+    return forest_of_build(EmulatedBackend(seed=comm.rank, block=32, blocks=3), comm, case, layout)
 
 
 @pytest.mark.ci

@@ -13,7 +13,7 @@ from mgraph.algorithms.spanning_forest.kernels import TOP
 
 
 def _edges(draw: st.DrawFn, dtype: np.dtype) -> tuple[np.random.Generator, dict, list[int], int]:
-    """Return units with few weights, so that there are ties; the facts of their states, and how many these are."""
+    """Return units with few weights, so that there are ties; the parameters of their states, and how many these are."""
     random, half, args = units(draw, num_segments=3)
     multiplier = draw(st.integers(1, 3))
     stride = -(-2 * half // multiplier)
@@ -24,10 +24,10 @@ def _edges(draw: st.DrawFn, dtype: np.dtype) -> tuple[np.random.Generator, dict,
 def find_lightest_ends(draw: st.DrawFn) -> Case:
     """Draw some words that are lower than most of the edges'."""
     dtype = draw(st.sampled_from((np.dtype(np.float32), np.dtype(np.uint8))))
-    random, args, facts, num_positions = _edges(draw, dtype)
+    random, args, parameters, num_positions = _edges(draw, dtype)
     best = np.full(num_positions, TOP)
     best[some(random, num_positions, 0.2)] = 1 << 32
-    return Case({**args, "facts": np.array(facts), "best": best})
+    return Case({**args, "parameters": np.array(parameters), "best": best})
 
 
 def hook_ends(draw: st.DrawFn) -> Case:
@@ -43,16 +43,16 @@ def hook_ends(draw: st.DrawFn) -> Case:
 def list_block_edges(draw: st.DrawFn) -> Case:
     """Draw few trees, so that many edges are dropped."""
     kinds = draw(types)
-    random, args, facts, num_positions = _edges(draw, kinds.weight)
+    random, args, parameters, num_positions = _edges(draw, kinds.weight)
     num_edges = len(args["words"])
     keys = np.arange(4).astype(kinds.weight)
     if kinds.weight.kind == "f":
         keys = keys.view(f"i{kinds.weight.itemsize}")
-    keys = np.sort(~keys.astype(np.int64) if facts[3] else keys.astype(np.int64))
+    keys = np.sort(~keys.astype(np.int64) if parameters[3] else keys.astype(np.int64))
     low, high = sorted(random.choice(keys, 2).tolist())
     room = draw(st.sampled_from([num_edges, num_edges // 2]))
     args |= {
-        "facts": np.array([*facts, low, high, room]),
+        "parameters": np.array([*parameters, low, high, room]),
         "labels": random.integers(0, draw(st.sampled_from([1, 3])), num_positions).astype(kinds.vertex),
         "counters": np.zeros(1, np.int64),
         "ends": Unwritten(2 * room, kinds.vertex),
