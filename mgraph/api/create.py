@@ -298,7 +298,8 @@ def load(
     """Load a graph that `Graph.save` has written, on any number of ranks.
 
     Every rank must be able to read the folder. The graph has the order and the layout in which it was saved; `name`
-    gives it another name. One saved in the layout `compact` or `host` is loaded in either with `layout`.
+    gives it another name. One saved in the layout `compact` or `host` is loaded in either with `layout`; by default a
+    compact one as host where it would not fit.
 
     Returns
     -------

@@ -70,7 +70,7 @@ def build(
     # Tables and row lengths are allocated already.
     more = in_use_bytes(survey, "rows").needed - survey.tables_bytes - row_lengths.nbytes if layout == "auto" else 0
     if layout == "auto" and (error or more > min_free_bytes(backend, comm)):
-        layout = _layout_of_blocks(survey, backend, comm, compact_chunks, in_use_bytes) or ("compact" if error else "")
+        layout = layout_of_blocks(survey, backend, comm, compact_chunks, in_use_bytes) or ("compact" if error else "")
     if layout in ("compact", "host"):
         del row_lengths
         return _build_blocks(layout, survey, backend, comm, compact_chunks, in_use_bytes)
@@ -91,7 +91,7 @@ def build(
     return Shard(backend, info, survey.partition, comm.rank, rows, survey.user_of_local, positions)
 
 
-def _layout_of_blocks(
+def layout_of_blocks(
     survey: Survey, backend: Backend, comm: Communicator, num_chunks: int, in_use_bytes: Callable[[Survey, str], InUse]
 ) -> str | None:
     """Return the layout of blocks alone that fits with what runs on it, None if none does."""

@@ -74,6 +74,8 @@ BINNED = "arc bins for pagerank"
 CHECKED = "while components are validated"
 SPANNED = "while a forest is validated"
 SCORED = "while scores are found"
+# Layouts, that which takes most memory of the device first.
+FROM_LARGEST = ("rows", "compact", "host")
 JOINED = "while a forest is found over blocks"
 COVERED = "while bridges are found"
 CONNECTED = "while terminals are connected"
@@ -203,7 +205,7 @@ def plan_graph(
         Whether GPUs are assumed to have access to each other's memory.
     """
     source = as_planned(source)
-    layout = source.held_in(layout) if isinstance(source, StoredGraph) else layout
+    layouts = source.layouts if isinstance(source, StoredGraph) else FROM_LARGEST
     if memory is None:
         memory = CpuBackend(1, sharers=num_ranks).free_memory()
     elif isinstance(memory, int):
@@ -212,13 +214,13 @@ def plan_graph(
         on_host = CpuBackend(1, sharers=num_ranks).host_memory().num_bytes
         memory = dataclasses.replace(memory, host_bytes=on_host)
     plan = partial(_plan_layout, source, expected_edges(source), backend, memory, peer_memory)
-    made = plan(num_ranks, "rows" if layout == "auto" else layout)
+    made = plan(num_ranks, layout if layout in layouts else layouts[0])
     if made.fits:
         return dataclasses.replace(made, enough_ranks=num_ranks)
-    is_stored = isinstance(source, StoredGraph)
-    smaller = [plan(num_ranks, other) for other in ("compact", "host") if not is_stored and other != layout]
+    less = FROM_LARGEST[FROM_LARGEST.index(made.layout) + 1 :]
+    smaller = [plan(num_ranks, other) for other in less if other in layouts]
     fitting = next((other for other in smaller if other.fits), None)
-    if layout == "auto" and not is_stored:
+    if layout == "auto" and smaller:
         made = fitting or smaller[0]
         if made.fits:
             return dataclasses.replace(made, enough_ranks=num_ranks)

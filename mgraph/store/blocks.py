@@ -16,6 +16,7 @@ from mgraph.backends.base import Backend
 from mgraph.comm.base import Communicator
 from mgraph.edges import EdgeChunk
 from mgraph.errors import WouldNotFit
+from mgraph.ingest.build import layout_of_blocks
 from mgraph.ingest.compact import build_compact
 from mgraph.ingest.compact_plan import plan_compact
 from mgraph.ingest.count import Totals
@@ -42,14 +43,18 @@ def load_blocks(
     store: StoredGraph, backend: Backend, comm: Communicator, layout: str, in_use_bytes: Callable[[Survey, str], InUse]
 ) -> Shard:
     """Read this rank's blocks, or build them, in the layout compact or host; every rank calls it."""
-    info = replace(store.info, layout=layout)
+    info = store.info
     partition = partition_of(store, comm.size)
     require_memory(store, tables_bytes(store, partition), backend, comm)
     tables = load_tables(store, partition, backend, comm)
     totals = Totals(info.num_arcs, info.num_isolated, 0, info.min_weight, info.max_weight)
     # The vertices of a build are the positions.
     survey = Survey(StoredEdges(store), totals, info.order, partition, None, None, store.weight_dtype)
-    chunks = default_chunks(info.num_edges, backend.limits, comm.size, layout)
+    chunks = default_chunks(info.num_edges, backend.limits, comm.size, "compact")
+    is_chosen = layout == "auto" and info.layout == "compact"
+    chosen = layout_of_blocks(survey, backend, comm, chunks, in_use_bytes) if is_chosen else None
+    layout = chosen or store.held_in(layout)
+    info = replace(info, layout=layout)
     width = state_bytes(store.weight_dtype, info.num_vertices, info.max_weight)
     shape = choose_shape(backend, width)
     same = comm.size == len(store.parts) and store.parts[comm.rank].shape == shape

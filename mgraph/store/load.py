@@ -24,13 +24,14 @@ def load_shard(
     Parameters
     ----------
     layout
-        That of a build, of which blocks take `compact` and `host`: see `StoredGraph.held_in`.
+        One of `StoredGraph.layouts`, or `auto`: as saved, but a compact graph that would not fit as host.
     in_use_bytes
         The bytes of what runs on a graph in a layout.
     """
-    held = store.held_in(layout)
-    of_rows = held == "rows"
-    shard = load_rows(store, backend, comm) if of_rows else load_blocks(store, backend, comm, held, in_use_bytes)
+    if store.info.layout == "rows":
+        shard = load_rows(store, backend, comm)
+    else:
+        shard = load_blocks(store, backend, comm, layout, in_use_bytes)
     shard.labels = load_labels(store, backend, comm)
     return shard
 

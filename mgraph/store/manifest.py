@@ -120,9 +120,14 @@ class StoredGraph:
         """Return the number of vertices with edges."""
         return self.info.num_vertices - self.info.num_isolated
 
+    @property
+    def layouts(self) -> tuple[str, ...]:
+        """The layouts in which a load can hold the graph, the one that it was saved in first."""
+        return {"rows": ("rows",), "compact": ("compact", "host"), "host": ("host", "compact")}[self.info.layout]
+
     def held_in(self, layout: str) -> str:
-        """Return the layout in which a load holds the graph: the given one of blocks, if it has them, else as saved."""
-        return layout if {layout, self.info.layout} <= {"compact", "host"} else self.info.layout
+        """Return the layout that a load takes: the given one where it can, else as saved."""
+        return layout if layout in self.layouts else self.info.layout
 
     def count(self, array: str) -> int:
         """Return the length of an array over all parts."""

@@ -13,6 +13,7 @@ from emulator.backend import EmulatedBackend
 from host_layout import RANKS_AND_SHARES, SHARES, resident_share
 from naive_shard import build_shards, distance_parts, predecessor_parts
 from on_ranks import run_on_ranks
+from sweep_checks import TINY
 from traversal_checks import check_sweeps, check_traversal
 from user_graphs import GRAPHS, SEARCHES, STARTABLE
 from zoo import ZOO, random_case
@@ -24,9 +25,13 @@ from mgraph.algorithms.common.traversal import Trace
 from mgraph.algorithms.predecessors.sweep import find_predecessors_by_sweep
 from mgraph.api.graph import Graph
 from mgraph.api.traversal import state_dtype
+from mgraph.backends.host_memory import FreeMemory
 from mgraph.cluster.in_process import InProcessCluster
 from mgraph.ingest.build import build
+from mgraph.planning.memory import plan_graph
 from mgraph.shard.host_blocks import HostBlocks
+from mgraph.store import blocks as stored_blocks
+from mgraph.store.manifest import open_store
 
 # Hundreds of supersteps, of which each streams the parts.
 DEEP = ZOO["long-chain"]
@@ -184,8 +189,11 @@ def test_results_on_a_gpu_equal_the_oracles(num_ranks):
 @pytest.mark.gpu
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("num_ranks", [1, 3])
-def test_graph_saved_by_a_gpu_is_searched_by_it(num_ranks, tmp_path):
+@pytest.mark.parametrize("is_copied", [False, True])
+def test_graph_saved_by_a_gpu_is_searched_by_it(num_ranks, is_copied, tmp_path, monkeypatch):
     case = random_case(0, 200)
+    if is_copied:
+        monkeypatch.setattr(stored_blocks, "choose_shape", lambda backend, state_bytes: TINY)
     with InProcessCluster(num_ranks, backend="cuda") as cluster:
         for share in SHARES:
             with resident_share(share), host_graph(case, cluster, "degree") as g:
@@ -260,3 +268,29 @@ def test_auto_layout_is_host_where_neither_rows_nor_compact_fit_the_device(clust
         pytest.raises(mg.WouldNotFit, match=r"the setting mgraph\.device-memory is"),
     ):
         mg.rmat(18, cluster=clusters[1], layout="auto")
+
+
+@pytest.mark.ci
+def test_saved_compact_graph_that_would_not_fit_is_loaded_as_host(clusters, tmp_path):
+    with mg.rmat(20, cluster=clusters[1], layout="compact") as g:
+        wanted = [np.asarray(column) for column in mg.sssp(g, 1)]
+        g.save(tmp_path / "saved")
+    found = []
+    # As planned, compact blocks take 145 MB with a search.
+    for limit in ("1 GB", "110 MB"):
+        with dask.config.set({"mgraph.device-memory": limit}), mg.load(tmp_path / "saved", cluster=clusters[1]) as g:
+            found.append(g.info.layout)
+            for column, want in zip(mg.sssp(g, 1), wanted, strict=True):
+                np.testing.assert_array_equal(np.asarray(column), want)
+    assert found == ["compact", "host"]
+    store = open_store(tmp_path / "saved")
+    free = FreeMemory(110_000_000, "", 1 << 30)
+    planned = [plan_graph(store, 1, "cuda", free, layout) for layout in ("auto", "rows")]
+    assert [plan.layout for plan in planned] == ["host", "compact"]
+    assert planned[0].fits
+    assert "the layout host" in planned[1].advice()
+    with (
+        dask.config.set({"mgraph.device-memory": "110 MB"}),
+        pytest.raises(mg.WouldNotFit, match="loading rmat20 takes"),
+    ):
+        mg.load(tmp_path / "saved", cluster=clusters[1], layout="compact")

@@ -59,7 +59,8 @@ extern "C" __global__ void __launch_bounds__(256)
           u64 both = ends[end >> 5] >> (end & 31);
           pull[k] = (both >> 32) & 1;
           is_wanted[k] = pull[k] || (both & 1);
-          if (is_wanted[k]) bits[k] = load_readonly(&(pull[k] ? unreached : frontier)[u[k] >> 5]);
+          const u32* others = pull[k] ? unreached : frontier;
+          if (is_wanted[k]) bits[k] = load_readonly(&others[u[k] >> 5]);
         }
 #pragma unroll
         for (int k = 0; k < DEPTH; k++) {

@@ -119,7 +119,7 @@ class _Forest:
         self.counters = xp.zeros(1, np.int64)
 
     def join_light(self, bound: int) -> int:
-        """Join all positions over their lightest edges, and those up to the bound; return these's number."""
+        """Join positions over their lightest edges and all up to the bound; return how many are listed."""
         if self.is_wide or not self.num_trees:
             count = self._list(MIN_KEY, bound)
         else:
