@@ -245,15 +245,15 @@ def source_of(text: str, options: dict[str, Any], *, ends_only: bool = False) ->
 
 
 def _refuse_build_options(text: str) -> None:
-    """Refuse options of this command that say how to read or to build a graph: a saved one is as it is.
+    """Refuse options of this command that apply to reading or building a graph, and not to a saved one.
 
-    But blocks that are saved may be loaded as compact or host, or what fits.
+    Layouts of blocks are accepted: a load may choose between them.
     """
     context = click.get_current_context()
     for parameter in context.command.params:
         is_given = context.get_parameter_source(parameter.name or "") == ParameterSource.COMMANDLINE
-        is_of_blocks = parameter.name == "layout" and context.params["layout"] in ("compact", "host", "auto")
-        if parameter.name in BUILD_OPTIONS and is_given and not is_of_blocks:
+        applies = parameter.name == "layout" and context.params["layout"] != "rows"
+        if parameter.name in BUILD_OPTIONS and is_given and not applies:
             raise click.UsageError(f"{parameter.opts[-1]} applies to a graph that is built, and {text} is a saved one")
 
 

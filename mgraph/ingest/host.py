@@ -33,17 +33,23 @@ from mgraph.shard.shard import Blocks, BlockShape, Shard
 
 def host_would_fit(survey: Survey, backend: Backend, comm: Communicator, num_chunks: int, in_use: InUse) -> bool:
     """Return whether the layout would fit if the ranks had equal shares of the edges."""
-    width = state_bytes(survey.weight_dtype, survey.source.num_vertices, survey.totals.max_weight)
     edges = -(-survey.num_input_edges // comm.size)
+    return plan_of_edges(survey, backend, comm, num_chunks, edges, in_use)[1] is None
+
+
+def plan_of_edges(
+    survey: Survey, backend: Backend, comm: Communicator, num_chunks: int, edges: int, in_use: InUse
+) -> tuple[HostPlan, str | None]:
+    """Return the plan of a rank with this many edges, and why it does not fit, None if it does."""
+    width = state_bytes(survey.weight_dtype, survey.source.num_vertices, survey.totals.max_weight)
     shape = choose_shape(backend, width)
     partition = survey.partition
     layout = key_layout(shape, partition.num_states, range(partition.stride), edges)
     sizes = survey.sizes(edges)
     compact = plan_compact(sizes, partition, layout, backend.limits, num_chunks, width)
-    return (
-        layout.fits
-        and fitting_host_plan(compact, edges, 4 + sizes.weight_bytes, shape, in_use, backend, comm)[1] is None
-    )
+    plan, error = fitting_host_plan(compact, edges, 4 + sizes.weight_bytes, shape, in_use, backend, comm)
+    too_many = None if layout.fits else f"{partition.num_positions:,} vertices with edges are too many"
+    return plan, error or too_many
 
 
 def build_host(

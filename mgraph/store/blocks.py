@@ -18,18 +18,16 @@ from mgraph.edges import EdgeChunk
 from mgraph.errors import WouldNotFit
 from mgraph.ingest.build import layout_of_blocks
 from mgraph.ingest.compact import build_compact
-from mgraph.ingest.compact_plan import plan_compact
 from mgraph.ingest.count import Totals
-from mgraph.ingest.host import build_host
-from mgraph.ingest.host_plan import HostPlan, InUse, fitting_host_plan
-from mgraph.ingest.keys import key_layout
+from mgraph.ingest.host import build_host, plan_of_edges
+from mgraph.ingest.host_plan import HostPlan, InUse
 from mgraph.ingest.plan import default_chunks, state_bytes
 from mgraph.ingest.survey import Survey
 from mgraph.partition import chunk_range
 from mgraph.shard.block_headers import choose_shape
 from mgraph.shard.host_blocks import HostBlocks, HostPart, to_host_parts
-from mgraph.shard.shard import Blocks, BlockShape, EdgeBlocks, Shard
-from mgraph.store.files import Extent, extents_of, host_of, read_array
+from mgraph.shard.shard import Blocks, BlockShape, Shard
+from mgraph.store.files import Extent, extents_of, host_backend, read_array
 from mgraph.store.manifest import StoredGraph
 from mgraph.store.vertex_tables import load_lengths, load_tables, partition_of, require_memory, tables_bytes
 from mgraph.types import vertex_dtype
@@ -51,32 +49,33 @@ def load_blocks(
     # The vertices of a build are the positions.
     survey = Survey(StoredEdges(store), totals, info.order, partition, None, None, store.weight_dtype)
     chunks = default_chunks(info.num_edges, backend.limits, comm.size, "compact")
-    is_chosen = layout == "auto" and info.layout == "compact"
-    chosen = layout_of_blocks(survey, backend, comm, chunks, in_use_bytes) if is_chosen else None
-    layout = chosen or store.held_in(layout)
-    info = replace(info, layout=layout)
+    if layout == "auto" and info.layout == "compact":
+        layout = layout_of_blocks(survey, backend, comm, chunks, in_use_bytes) or "compact"
+    layout = store.held_in(layout)
+    in_use = in_use_bytes(survey, layout)
     width = state_bytes(store.weight_dtype, info.num_vertices, info.max_weight)
     shape = choose_shape(backend, width)
-    same = comm.size == len(store.parts) and store.parts[comm.rank].shape == shape
-    if comm.sum(int(same))[0] < comm.size:
+    is_alike = comm.size == len(store.parts) and store.parts[comm.rank].shape == shape
+    if comm.sum(int(is_alike))[0] == comm.size:
+        shard = Shard(backend, info, partition, comm.rank, None, None, None)
+        units = _StoredUnits(store, comm.rank, shape, backend)
         if layout == "compact":
-            shard = build_compact(survey, backend, comm, chunks)
+            require_memory(store, units.nbytes + 8 * partition.num_owned(0), backend, comm)
+            shard.blocks[width] = units.read(0, units.count, backend)
         else:
-            shard = build_host(survey, backend, comm, chunks, in_use_bytes(survey, layout))
-        shard.info = info
-        shard.user_of_local, shard.position_of_user = tables
-        return shard
-    units = _StoredUnits(store, comm.rank, shape, backend)
-    blocks: EdgeBlocks
-    if layout == "compact":
-        require_memory(store, units.nbytes + 8 * partition.num_owned(0), backend, comm)
-        blocks = units.read(0, units.count, backend)
+            fullest = max(part.arrays["words"].count for part in store.parts)
+            # The plan of a build: a load takes less, and divides the blocks alike.
+            plan, error = plan_of_edges(survey, backend, comm, chunks, fullest, in_use)
+            if error:
+                raise WouldNotFit(error)
+            shard.blocks[width] = _read_host_blocks(units, plan, backend, comm)
+        shard.stored_degrees = load_lengths(store, partition, backend, comm).astype(np.uint32, copy=False)
+    elif layout == "compact":
+        shard = build_compact(survey, backend, comm, chunks)
     else:
-        plan = _plan_of_host(store, survey, chunks, shape, in_use_bytes(survey, layout), backend, comm)
-        blocks = _read_host_blocks(units, plan, backend, comm)
-    shard = Shard(backend, info, partition, comm.rank, None, *tables)
-    shard.stored_degrees = load_lengths(store, partition, backend, comm).astype(np.uint32, copy=False)
-    shard.blocks[width] = blocks
+        shard = build_host(survey, backend, comm, chunks, in_use)
+    shard.info = replace(info, layout=layout)
+    shard.user_of_local, shard.position_of_user = tables
     return shard
 
 
@@ -119,36 +118,13 @@ class _StoredUnits:
         )
 
 
-def _plan_of_host(
-    store: StoredGraph,
-    survey: Survey,
-    num_chunks: int,
-    shape: BlockShape,
-    in_use: InUse,
-    backend: Backend,
-    comm: Communicator,
-) -> HostPlan:
-    """Return the plan of a build: a load takes less, and divides the blocks alike."""
-    info = store.info
-    fullest = max(part.arrays["words"].count for part in store.parts)
-    partition = survey.partition
-    width = state_bytes(store.weight_dtype, info.num_vertices, info.max_weight)
-    sizes = survey.sizes(fullest)
-    layout = key_layout(shape, partition.num_states, range(partition.stride), fullest)
-    compact = plan_compact(sizes, partition, layout, backend.limits, num_chunks, width)
-    plan, error = fitting_host_plan(compact, fullest, 4 + sizes.weight_bytes, shape, in_use, backend, comm)
-    if error:
-        raise WouldNotFit(error)
-    return plan
-
-
 def _read_host_blocks(units: _StoredUnits, plan: HostPlan, backend: Backend, comm: Communicator) -> HostBlocks:
     """Read the first units into memory of the device, and the others into parts in host memory."""
-    # The plan takes what is free for what is beside the tables of a build, of which a load keeps the rank's own alone.
+    # A plan counts the tables of a build as taken; a load holds the rank's own part of them alone.
     free = backend.free_bytes() - (plan.compact.tables - plan.compact.own_tables)
     first = int(np.searchsorted(units.edges, plan.resident_edges(free), side="right")) - 1
     resident = units.read(0, first, backend)
-    host = host_of(backend, comm)
+    host = host_backend(backend, comm)
     parts: list[HostPart] = []
     while first < units.count:
         last = int(np.searchsorted(units.edges, units.edges[first] + EDGES_AT_ONCE, side="right")) - 1

@@ -69,7 +69,7 @@ def num_threads(backend: Backend) -> int:
     return min(backend.threads if isinstance(backend, CpuBackend) else available_cores(), MAX_THREADS)
 
 
-def host_of(backend: Backend, comm: Communicator) -> Backend:
+def host_backend(backend: Backend, comm: Communicator) -> Backend:
     """Return what reads arrays into the memory of the host, whatever the backend of the rank."""
     return backend if backend.xp is np else CpuBackend(num_threads(backend), sharers=comm.size)
 

@@ -9,7 +9,7 @@ from mgraph.comm.base import Communicator
 from mgraph.labels.spread import spread_over
 from mgraph.labels.strings import Strings
 from mgraph.labels.table import LabelKind, LabelTable, stride_of
-from mgraph.store.files import Stored, extents_of, host_of, read_array, unchanged
+from mgraph.store.files import Stored, extents_of, host_backend, read_array, unchanged
 from mgraph.store.manifest import StoredGraph
 from mgraph.store.vertex_tables import require_memory
 
@@ -39,7 +39,7 @@ def load_labels(store: StoredGraph, backend: Backend, comm: Communicator) -> Lab
     stride = stride_of(n, comm.size)
     own = range(min(comm.rank * stride, n), min((comm.rank + 1) * stride, n))
     # Labels are in host memory, whatever the backend.
-    host = host_of(backend, comm)
+    host = host_backend(backend, comm)
     require_memory(store, _bytes_of(store, comm.size), host, comm)
     part: np.ndarray | Strings
     if INTEGERS in store.dtypes:

@@ -6,9 +6,9 @@ one hop nearer, over those arcs, to a vertex that has one or to a source. So eve
 result is the same for any number of ranks. A round over all open vertices finds a hop; where one finds less than half
 of them, one CPU rank finds all further hops along the arcs of what it has found (as_far_kernels.py).
 
-Of a long row with lightest arcs, these are searched in place of the row: all that are no heavier than the distance, and
-the smallest position counts. All other rows are searched by position, up to the first hit, and so is a long row whose
-lightest arcs are all that light, as its other arcs may be too.
+In a long row with lightest arcs only those are scanned that are no heavier than the distance; the smallest position is
+kept. If all of them are that light, further arcs of the row may be too: it is scanned by position up to the first hit,
+as are short rows and those without lightest arcs.
 
 A source that is attached by a heavy arc makes every path long, though most arcs of a path lie in a dense region.
 Vertices below the dense-region threshold have few arcs, and push their candidates along these; above it an arc counts

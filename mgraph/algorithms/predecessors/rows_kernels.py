@@ -165,8 +165,8 @@ def find_before_candidates(
 ):
     """Search long rows for a parent before their candidate, if find_nearer_by_weight leaves them out.
 
-    Those are the rows whose lightest arcs are all light, and all rows of a rank without lightest arcs. find_nearer does
-    not search a long row that has a candidate.
+    It leaves out a row if all of its lightest arcs are light, and every row of a rank without lightest arcs.
+    find_nearer leaves out long rows that have a candidate.
     """
     none = np.iinfo(parents.dtype).max
     top = top_of(dist)

@@ -36,9 +36,10 @@ from mgraph.shard.shard import Blocks, EdgeBlocks, Shard
 from mgraph.shard.user_ids import NamedEdges, translated
 from mgraph.types import LEVEL, Array
 
-# A list has room for this many edges, more than a unit has, and for a forest of all positions.
+# The capacity of a list: this many edges, more than a unit has, beside a forest of all positions.
 LISTED = 1 << 18
-# Of weights of 64 bits, which leave all positions to the lists, also for one edge for so many positions.
+# With 64-bit weights, where no position joins another before the lists, also one edge for each WIDE_SHARE positions:
+# else a list of many equal weights would have to be shortened again and again.
 WIDE_SHARE = 4
 # Edges of which the weights are sampled to find the bound of light ones.
 SAMPLES = 1 << 16
@@ -91,14 +92,16 @@ def _light_bound(backend: Backend, blocks: EdgeBlocks, capacity: int, maximum: b
 
 
 class _Forest:
-    """The forest of a rank's edges, as far as it is known.
+    """Joins positions to trees over a rank's edges, in two passes over the blocks.
 
     Attributes
     ----------
     labels, num_trees
         The tree of every position, and how many there are.
     taken
-        Edges of the forest.
+        Edges of the forest so far, in pieces.
+    capacity
+        The most edges of a list.
     listed
         The list, while there is one: rounds take it, so that its memory is free once they have made another.
     """
@@ -109,13 +112,13 @@ class _Forest:
         self.partition = shard.partition
         self.maximum = maximum
         self.blocks = require_blocks(shard, comm, LEVEL)
-        assert self.blocks.shape.unit_size < LISTED, "a list has room for a unit"
+        assert self.blocks.shape.unit_size < LISTED, "a list holds a unit beside a forest"
         self.num_trees = shard.partition.num_positions
         self.labels = xp.arange(self.num_trees, dtype=shard.partition.dtype)
         self.taken: list[NamedEdges] = []
         self.listed: WorkList | None = None
         self.is_wide = any(weights.itemsize > 4 for weights in _weights_of(self.blocks))
-        self.capacity = min(self.blocks.num_edges, _room(self.num_trees, is_wide=self.is_wide))
+        self.capacity = min(self.blocks.num_edges, _capacity(self.num_trees, is_wide=self.is_wide))
         self.counters = xp.zeros(1, np.int64)
 
     def join_light(self, bound: int) -> int:
@@ -206,7 +209,7 @@ class _Forest:
         """Return the forest of the list, each tree's new number, and the number of trees."""
         keys = self.backend.xp.empty(self.num_trees, np.int64)
         names, tree_of, num_trees = boruvka(self.backend, self._taken_list(), self.num_trees, taken_keys=keys)
-        # The arrays have room for all trees.
+        # Copied, since the arrays are as long as there are trees.
         return NamedEdges(names.copy(), keys[: len(names)].copy()), tree_of, num_trees
 
     def _taken_list(self) -> WorkList:
@@ -263,15 +266,15 @@ def _merge(shard: Shard, comm: Communicator, trace: Trace, edges: NamedEdges) ->
     return NamedEdges(edges.names[own], edges.keys[own])
 
 
-def _room(num_positions: int, *, is_wide: bool) -> int:
-    """Return how many edges a list has room for."""
+def _capacity(num_positions: int, *, is_wide: bool) -> int:
+    """Return the most edges of a list."""
     return LISTED + num_positions + (num_positions // WIDE_SHARE if is_wide else 0)
 
 
 def _bytes(sizes: GraphSizes) -> int:
     """Return the bytes of the rounds, in which two lists of edges with their ends are held, or of the result."""
     positions = sizes.partition.num_positions
-    listed = min(sizes.edges, _room(positions, is_wide=sizes.weight > 4))
+    listed = min(sizes.edges, _capacity(positions, is_wide=sizes.weight > 4))
     lists = 2 * (16 + 2 * sizes.vertex) * listed
     # Of a tree: its best edge, the least key, the edge taken and its key; above, label, number, and a position's tree.
     trees = (4 * 8 + 4 * sizes.vertex) * positions

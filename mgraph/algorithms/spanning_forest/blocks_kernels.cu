@@ -2,7 +2,8 @@
 #include "prelude.cuh"
 #include "tiles.cuh"
 
-// See blocks_kernels.py. Loaded once, as the compiler cannot: other threads write meanwhile.
+// The launch parameters: see blocks_kernels.py. Loaded once, which the compiler may not do itself:
+// it does not know that no thread writes them.
 struct Parameters {
   i64 segment_bits, stride, multiplier, is_inverted;
   __device__ inline Parameters(const i64* parameters)
@@ -22,9 +23,9 @@ struct Parameters {
 // The positions of the ends of an edge.
 struct EdgeEnds {
   vertex_t u, v;
-  __device__ inline EdgeEnds(const Parameters& of, i64 start, i64 segment, u32 word)
-      : u(of.position(start + (word >> of.segment_bits))),
-        v(of.position(segment + (word & (u32)(((i64)1 << of.segment_bits) - 1)))) {}
+  __device__ inline EdgeEnds(const Parameters& launch, i64 start, i64 segment, u32 word)
+      : u(launch.position(start + (word >> launch.segment_bits))),
+        v(launch.position(segment + (word & (u32)(((i64)1 << launch.segment_bits) - 1)))) {}
   __device__ inline i64 name() const {
     return u < v ? (i64)u << 32 | (i64)v : (i64)v << 32 | (i64)u;
   }
@@ -41,11 +42,11 @@ extern "C" __global__ void find_lightest_ends(i64 lo, i64 hi, const i64* unit_ti
                                               const i64* tile_starts, const u32* words,
                                               const weight_t* weights, const i64* parameters,
                                               i64* best) {
-  Parameters of(parameters);
+  Parameters launch(parameters);
   visit_edges(lo, hi, {unit_tiles, unit_segments, tile_edges, tile_starts, words},
               [&](i64 unit, i64 start, i64 e) {
-                EdgeEnds ends(of, start, unit_segments[unit], load_readonly(&words[e]));
-                i64 key = of.key(load_readonly(&weights[e]));
+                EdgeEnds ends(launch, start, unit_segments[unit], load_readonly(&words[e]));
+                i64 key = launch.key(load_readonly(&weights[e]));
                 lower_word(&best[ends.u], key, ends.v);
                 lower_word(&best[ends.v], key, ends.u);
               });
@@ -69,7 +70,7 @@ extern "C" __global__ void list_block_edges(i64 lo, i64 hi, const i64* unit_tile
                                             const weight_t* weights, const i64* parameters,
                                             const vertex_t* labels, i64* counters, vertex_t* ends,
                                             i64* keys, i64* edges) {
-  Parameters of(parameters);
+  Parameters launch(parameters);
   i64 low = parameters[4], high = parameters[5];
   Appender list(parameters[6], &counters[0], ends, keys, edges);
   for (i64 unit = lo + blockIdx.x; unit < hi; unit += gridDim.x) {
@@ -79,10 +80,10 @@ extern "C" __global__ void list_block_edges(i64 lo, i64 hi, const i64* unit_tile
     i64 e = share.begin + lane_index();
     TileReader tiles(tile_edges, tile_starts, first, last, e < share.end ? e : share.end - 1);
     for (; e - lane_index() < share.end; e += 32) {
-      i64 key = e < share.end ? of.key(load_readonly(&weights[e])) : 0, name = 0;
+      i64 key = e < share.end ? launch.key(load_readonly(&weights[e])) : 0, name = 0;
       vertex_t u = 0, v = 0;
       if (e < share.end && key >= low && key <= high) {
-        EdgeEnds edge(of, tiles.start_of(e), segment, load_readonly(&words[e]));
+        EdgeEnds edge(launch, tiles.start_of(e), segment, load_readonly(&words[e]));
         u = labels[edge.u];
         v = labels[edge.v];
         name = edge.name();

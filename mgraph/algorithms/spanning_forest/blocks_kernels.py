@@ -2,7 +2,7 @@
 
 An edge has a name, lower position << 32 | higher position, and a key, the weight as an integer of its order, inverted
 for the heaviest forest. `parameters` are: segment bits, stride and multiplier of states, whether keys are inverted; of
-a list the bounds of its keys, and how many edges it has room for. Work items are units (see Blocks).
+a list the bounds of its keys, and its capacity. Work items are units (see Blocks).
 """
 
 from __future__ import annotations

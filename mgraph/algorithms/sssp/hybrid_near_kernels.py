@@ -185,7 +185,7 @@ def is_wasteful(scanned, found_arcs, limit):
 
 @merged
 def has_many_repeated(repeated, relaxed):
-    """Return whether so many vertices of a bucket were relaxed again that its width should be halved."""
+    """Return whether a bucket relaxed so many vertices repeatedly that the width is to be halved."""
     return repeated * REPEATED_SHARE > relaxed + REPEATED_SLACK
 
 

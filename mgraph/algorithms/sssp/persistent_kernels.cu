@@ -242,8 +242,8 @@ struct LightHeavy : SsspSearch<LightHeavyRows> {
     }
   }
   // Relax the remainders of up to 32 staged vertices. If these pull, each lane pulls over the first
-  // arcs of one row. A vertex whose further arcs may be light too is staged again, and pulls over
-  // its whole row once 32 are.
+  // arcs of one row. If further arcs of the row may be light too, the vertex is staged again: a
+  // pull over whole rows begins once 32 vertices are.
   __device__ inline void relax_remainders() {
     LaneArcs own = {};
     dist_t before = 0;
