@@ -14,11 +14,13 @@ from mgraph.backends.base import PersistentBackend
 from mgraph.backends.numba_helpers import LIGHTEST_BITS
 from mgraph.backends.rates_file import require_rates
 from mgraph.comm.base import Communicator
+from mgraph.shard.block_headers import WORD_BITS
 from mgraph.shard.edge_blocks import require_blocks
 from mgraph.shard.host_copy import host_copy
 from mgraph.shard.in_rows import require_first_neighbors, require_in_rows
+from mgraph.shard.light_units import LIGHT_SHARE, TILE_BYTES, require_light_units
 from mgraph.shard.lightest_arcs import require_lightest_arcs, wants_lightest_arcs
-from mgraph.shard.shard import Shard, cached_on_shard
+from mgraph.shard.shard import Blocks, Shard, cached_on_shard
 
 
 def _make_in_rows(shard: Shard, comm: Communicator, dtype: np.dtype) -> bool:
@@ -29,6 +31,12 @@ def _make_in_rows(shard: Shard, comm: Communicator, dtype: np.dtype) -> bool:
 def _make_edge_blocks(shard: Shard, comm: Communicator, dtype: np.dtype) -> bool:
     require_blocks(shard, comm, dtype)
     return True
+
+
+def _make_light_units(shard: Shard, comm: Communicator, dtype: np.dtype) -> bool:
+    """Divide this rank's units by weight if there is memory for it; ranks need not agree."""
+    blocks = require_blocks(shard, comm, dtype)
+    return not isinstance(blocks, Blocks) or require_light_units(shard, blocks)
 
 
 def _make_rates(shard: Shard, comm: Communicator, dtype: np.dtype) -> bool:
@@ -76,6 +84,12 @@ def _edge_block_bytes(sizes: GraphSizes) -> int:
     return sizes.edges * (4 + sizes.weight)
 
 
+def _light_unit_bytes(sizes: GraphSizes) -> int:
+    # A tile joins 2**WORD_BITS pairs of states; an undirected edge is in one order.
+    tiles = (sizes.states**2 >> WORD_BITS + (0 if sizes.directed else 1)) // sizes.partition.num_ranks
+    return TILE_BYTES * min(tiles, int(LIGHT_SHARE * sizes.edges)) if sizes.weight else 0
+
+
 # Rows by target; the rows themselves where the graph is undirected.
 IN_ROWS = Derived("in_rows", _make_in_rows)
 # The first target of every row side by side; its bytes are counted with those of the searches that read it.
@@ -86,5 +100,7 @@ LIGHTEST_ARCS = Derived("lightest_arcs", _make_lightest_arcs, _lightest_bytes)
 HOST_COPY = Derived("host_copy", _make_host_copy)
 # The segment-sorted edges that sweeps read; all that the compact layout has.
 EDGE_BLOCKS = Derived("edge_blocks", _make_edge_blocks, _edge_block_bytes)
+# Light and heavy units of these edges; it takes the headers of the tiles that are divided.
+LIGHT_UNITS = Derived("light_units", _make_light_units, _light_unit_bytes)
 # The measured rates of the device's memory, by which a loop chooses how to process a level.
 DEVICE_RATES = Derived("device_rates", _make_rates)

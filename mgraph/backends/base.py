@@ -147,13 +147,6 @@ class Backend(ABC):
         Calls may return the same words: write all of them before each launch, and wait for it before the next call.
         """
 
-    def snapshot(self, array: Array, into: Array | None) -> Array:
-        """Copy `array` (to `into` if given), so that a launch that writes it can read the copy as read-only data."""
-        if into is None:
-            return array.copy()
-        into[:] = array
-        return into
-
     def full(self, count: int, value: float | int, dtype: np.dtype) -> Array:
         """Return a new array filled with a value."""
         return self.xp.full(count, value, dtype)

@@ -120,10 +120,6 @@ class CpuBackend(Backend):
         words = np.zeros(count, np.int64)
         return words, words
 
-    def snapshot(self, array: Array, into: Array | None) -> Array:
-        """Return the array itself: a CPU has no read-only path, and a newer state is as valid."""
-        return array
-
     def release(self) -> None:
         self._memory.clear()
 

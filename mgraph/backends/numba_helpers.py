@@ -94,6 +94,17 @@ def has_bit(bits, i):
 
 
 @inline
+def joins_marked(marks, u, v, both_ways):
+    """Return whether an edge from u to v leads from an active state to an open one, or back.
+
+    Of the 64 bits for 32 states the upper half are active ones, the lower half open ones.
+    """
+    start = marks[u >> 5] >> (u & 31)
+    end = marks[v >> 5] >> (v & 31)
+    return ((start >> 32) & end & 1) != 0 or (both_ways != 0 and ((end >> 32) & start & 1) != 0)
+
+
+@inline
 def set_bit(bits, i):
     """Set bit i.
 

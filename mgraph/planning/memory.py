@@ -13,7 +13,7 @@ from typing import cast
 
 import numpy as np
 
-from mgraph.algorithms.derived import EDGE_BLOCKS, LIGHTEST_ARCS
+from mgraph.algorithms.derived import EDGE_BLOCKS, LIGHT_UNITS, LIGHTEST_ARCS
 from mgraph.algorithms.pagerank.bins import ARC_BINS
 from mgraph.algorithms.variant import Conditions, GraphSizes, Variant, select
 from mgraph.algorithms.variants import (
@@ -70,6 +70,7 @@ KEPT = "input kept on the host"
 # Structures in addition to the rows that only some searches make.
 BLOCKS = "edge blocks for sweeps"
 LIGHTEST = "lightest arcs for sssp"
+LIGHT = "light units for sssp"
 BINNED = "arc bins for pagerank"
 CHECKED = "while components are validated"
 SPANNED = "while a forest is validated"
@@ -83,6 +84,7 @@ FROM_MANY = "while distances from many sources are found"
 EXTRAS = {
     BLOCKS: "edge blocks, if a sweep is requested",
     LIGHTEST: "the lightest arcs of every row, if there is room for them",
+    LIGHT: "units of light edges in the compact layout, if there is room for them",
     BINNED: "arc bins, if there is room for them",
     CHECKED: "validation, if it is requested",
     SCORED: "PageRank and HITS",
@@ -448,11 +450,9 @@ def _search_parts(sizes: GraphSizes, conditions: Conditions) -> dict[str, int]:
         parts[f"while {algorithm} runs"] = variant.bytes(sizes) + result
     if users:
         parts[RESULT_ROUTING] = _routing_bytes(sizes) + (users if conditions.has_rows else 0)
-    if buffers := max(_bytes_of("peer_buffers", variant, sizes) for variant in searches.values()):
-        parts[PEER_BUFFERS] = buffers
-    if lightest_arcs := max(_bytes_of(LIGHTEST_ARCS.name, variant, sizes) for variant in searches.values()):
-        # Without room for them the search relaxes whole rows.
-        parts[LIGHTEST] = lightest_arcs
+    for part, name in ((PEER_BUFFERS, "peer_buffers"), (LIGHTEST, LIGHTEST_ARCS.name), (LIGHT, LIGHT_UNITS.name)):
+        if num_bytes := max(_bytes_of(name, variant, sizes) for variant in searches.values()):
+            parts[part] = num_bytes
     return parts
 
 

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -109,6 +109,13 @@ class EdgeBlocks(ABC):
         """What the last iteration read: edges, and of those in host memory bytes and parts."""
 
 
+class UnitGroup(NamedTuple):
+    """Units with edges of similar weights: see light_units.py."""
+
+    units: Array | None  # whether each unit is of the group; None if all are
+    least_weight: float | int  # a lower bound
+
+
 @dataclass
 class Blocks(EdgeBlocks):
     """Edges sorted by window, segment and sub-window, both ends of each packed into 32 bits.
@@ -126,6 +133,7 @@ class Blocks(EdgeBlocks):
     tile_starts: Array
     words: Array
     weights: Array | None
+    groups: list[UnitGroup] = field(default_factory=list)  # made for shortest paths; light units first
 
     @property
     def num_units(self) -> int:

@@ -20,7 +20,6 @@ from user_graphs import GRAPHS, ORDERS, SEARCHES, STARTABLE
 from zoo import ZOO, make_case, random_case
 
 import mgraph as mg
-from mgraph.algorithms.common.traversal import Trace
 from mgraph.algorithms.predecessors.sweep import find_predecessors_by_sweep
 from mgraph.api.graph import Graph
 from mgraph.backends.cpu import CpuBackend
@@ -235,16 +234,3 @@ def test_results_do_not_depend_on_the_number_of_passes(clusters, monkeypatch):
         with compact_graph(case, clusters[3], "degree") as g:
             for search in SEARCHES.values():
                 check_traversal(search(g, 1), case, [1], "degree")
-
-
-def test_every_sweep_scans_every_edge_once():
-    (shard,) = build_compact_on(random_case(0, 200), 1)
-    from mgraph.algorithms.sssp.sweep import sssp_sweep
-
-    def program(shard, comm):
-        trace = Trace(shard.backend, comm)
-        sssp_sweep(shard, comm, [0], trace, np.dtype(np.int32))
-        return trace.supersteps
-
-    ((*steps,),) = run_on_ranks(program, [shard])
-    assert {step["edges"] for step in steps} == {shard.info.num_edges}

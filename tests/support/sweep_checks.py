@@ -7,9 +7,8 @@ from naive_shard import by_user, positions_of
 from on_ranks import run_on_ranks
 
 from mgraph.algorithms.common.traversal import Trace
-from mgraph.backends.base import Backend
-from mgraph.backends.cpu import CpuBackend
 from mgraph.shard.edge_blocks import build_blocks
+from mgraph.shard.light_units import require_light_units
 from mgraph.shard.shard import BlockShape, Shard
 from mgraph.types import unreached_of
 
@@ -20,18 +19,18 @@ WHOLE = BlockShape(segment_bits=15, subwindow_bits=17, window_bits=22, unit_size
 WHOLE_WIDE = BlockShape(segment_bits=14, subwindow_bits=18, window_bits=22, unit_size=1 << 17)
 
 
-class SnapshotBackend(CpuBackend):
-    """The CPU backend with the snapshots of a GPU: a sweep reads the states from before it."""
-
-    snapshot = Backend.snapshot
-
-
 def run_sweep(program, shards: list[Shard], sources: list[int], *args, shape: BlockShape = TINY):
-    """Run a sweep; return its results in owner layout, and the supersteps of every rank."""
+    """Run a sweep; return its results in owner layout, and the supersteps of every rank.
+
+    Ranks need not agree on light units: the first of several has none.
+    """
     with_state = [p for p in positions_of(shards)[sources].tolist() if p < shards[0].partition.num_positions]
 
     def run(shard: Shard, comm):
         shard.blocks = {width: build_blocks(shard, comm, shape) for width in (4, 8)}
+        for blocks in shard.blocks.values():
+            if comm.rank or comm.size == 1:
+                require_light_units(shard, blocks)
         trace = Trace(shard.backend, comm)
         return program(shard, comm, with_state, trace, *args), trace.supersteps
 

@@ -15,13 +15,13 @@ its window of starts have no frontier and unreached vertices to join.
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 
-from mgraph.algorithms.bfs.sweep_kernels import find_reached, mark_units, settle_level, sweep_frontier
+from mgraph.algorithms.bfs.sweep_kernels import find_reached, settle_level, sweep_frontier
 from mgraph.algorithms.common.checkpoints import KeptState
 from mgraph.algorithms.common.traversal import Trace, Traversal
+from mgraph.algorithms.common.unit_flags import ALL_BITS, UnitFlags
+from mgraph.algorithms.common.unite_bits import unite_bits
 from mgraph.algorithms.derived import EDGE_BLOCKS
 from mgraph.algorithms.variant import GraphSizes, Variant
 from mgraph.comm.base import Communicator
@@ -29,8 +29,6 @@ from mgraph.shard.edge_blocks import require_blocks
 from mgraph.shard.shard import Shard
 from mgraph.shard.user_ids import gather_states
 from mgraph.types import LEVEL, Array, none_of, unreached_of
-
-ALL_BITS = 0xFFFFFFFF
 
 
 def bfs_sweep(
@@ -54,10 +52,7 @@ def bfs_sweep(
 class LevelSweeps:
     """The bits and parents of all states, and the levels of the owned ones.
 
-    Attributes
-    ----------
-    segments, windows
-        Whether each range of states has one in the frontier, and whether it has one that is unreached.
+    States in the frontier are active, unreached ones are open (see UnitFlags).
     """
 
     def __init__(self, shard: Shard, comm: Communicator) -> None:
@@ -67,18 +62,9 @@ class LevelSweeps:
         self.comm = comm
         self.blocks = require_blocks(shard, comm, LEVEL)
         self.num_states = partition.num_states
-        # A segment may end beyond the last state.
-        num_words = -(-self.blocks.shape.padded(self.num_states) // 32)
-        self.frontier = backend.xp.zeros(num_words, np.uint32)
-        self.unreached = backend.full(num_words, ALL_BITS, np.dtype(np.uint32))
-        self.both_ways = 0 if shard.info.directed else 1
-        # Flags are raised for whole words of bits.
-        ranges = [max(bits, 5) for bits in (self.blocks.shape.segment_bits, self.blocks.shape.window_bits)]
-        layout = self.both_ways, partition.stride, partition.multiplier, *ranges
-        self.shape = backend.to_device(np.array(layout, np.int64))
-        self.segments, self.windows = (
-            backend.xp.zeros(2 * ((32 * num_words >> bits) + 1), np.uint8) for bits in ranges
-        )
+        self.flags = UnitFlags(shard, self.blocks.shape)
+        self.frontier = backend.xp.zeros(self.flags.num_words, np.uint32)
+        self.unreached = backend.full(self.flags.num_words, ALL_BITS, np.dtype(np.uint32))
         self.parents = backend.full(self.num_states, none_of(partition.dtype), partition.dtype)
         self.levels = backend.full(shard.num_owned, unreached_of(LEVEL), LEVEL)
         self.counters = backend.xp.zeros(1, np.int64)
@@ -106,21 +92,20 @@ class LevelSweeps:
         backend = self.shard.backend
         counts = {"edges": 0, "skipped_units": 0}
         for part in self.blocks.on_device(weighted=False):
-            is_wanted = backend.xp.empty(part.num_units, np.uint8)
-            self.counters[:] = 0
-            mark_units[backend](
-                0, part.num_units, *part.edges[:-1], self.shape, self.segments, self.windows, is_wanted, self.counters
-            )
-            # In order: units of one window follow each other, so that its states stay in the cache.
-            units = backend.xp.flatnonzero(is_wanted)
+            units, num_edges = self.flags.units_of(part)
             sweep_frontier[backend](
-                0, len(units), units, *part.edges, part.shape.segment_bits, self.shape, self.frontier, self.unreached,
-                self.windows, self.parents,
+                0, len(units), units, *part.edges, part.shape.segment_bits, self.flags.shape, self.frontier,
+                self.unreached, self.flags.windows, self.parents,
             )  # fmt: skip
-            counts["edges"] += int(self.counters[0])
+            counts["edges"] += num_edges
             counts["skipped_units"] += part.num_units - len(units)
         reduced = self.frontier.nbytes if self.comm.size > 1 else 0
-        return {"arcs": counts["edges"] << self.both_ways, "reduced_bytes": reduced, **self.blocks.counts, **counts}
+        return {
+            "arcs": counts["edges"] << self.flags.both_ways,
+            "reduced_bytes": reduced,
+            **self.blocks.counts,
+            **counts,
+        }
 
     def settle(self, level: int) -> int:
         """Make the unreached states with a parent the frontier; return its size."""
@@ -128,24 +113,15 @@ class LevelSweeps:
         num_words = len(self.frontier)
         find_reached[backend](0, num_words, self.num_states, self.unreached, self.parents, self.frontier)
         if self.comm.size > 1:
-            self._unite()
-        for cleared in (self.segments, self.windows, self.counters):
-            cleared[:] = 0
+            unite_bits(self.comm, backend, self.frontier[: self.num_states // 32])
+        self.flags.clear()
+        self.counters[:] = 0
         first = self.comm.rank * self.shard.partition.stride
         settle_level[backend](
-            0, num_words, level, first, first + self.shard.num_owned, self.shape, self.frontier, self.unreached,
-            self.levels, self.segments, self.windows, self.counters,
+            0, num_words, level, first, first + self.shard.num_owned, self.flags.shape, self.frontier,
+            self.unreached, self.levels, self.flags.segments, self.flags.windows, self.counters,
         )  # fmt: skip
         return int(self.counters[0])
-
-    def _unite(self) -> None:
-        """Make the frontier the union of all ranks', of which each unites its own states."""
-        xp = self.shard.backend.xp
-        size = self.comm.size
-        exchanged = self.frontier[: self.num_states // 32]
-        received = list(xp.empty((size, len(exchanged) // size), np.uint32))
-        received = self.comm.alltoallv(list(exchanged.reshape(size, -1)), received)
-        self.comm.allgather(functools.reduce(xp.bitwise_or, received), exchanged)
 
     def finish(self) -> Array:
         """Return the predecessors of the owned vertices."""

@@ -4,21 +4,6 @@
 // Edges that a thread has in flight.
 constexpr int DEPTH = 4;
 
-extern "C" __global__ void mark_units(i64 lo, i64 hi, const i64* unit_tiles,
-                                      const i64* unit_segments, const i64* tile_edges,
-                                      const i64* tile_starts, const i64* shape, const u8* segments,
-                                      const u8* windows, u8* is_wanted, i64* counters) {
-  i64 edges = 0;
-  for (i64 unit = lo + thread_index(); unit < hi; unit += thread_count()) {
-    i64 first = unit_tiles[unit];
-    const u8* segment = segments + 2 * (unit_segments[unit] >> shape[3]);
-    const u8* window = windows + 2 * (tile_starts[first] >> shape[4]);
-    is_wanted[unit] = (shape[0] && segment[0] && window[1]) || (segment[1] && window[0]);
-    if (is_wanted[unit]) edges += tile_edges[unit_tiles[unit + 1]] - tile_edges[first];
-  }
-  warp_add(&counters[0], edges);
-}
-
 // A block processes a unit, with the bits of its segment in shared memory: in the upper half of
 // each 64 which ends are in the frontier, in the lower half which are unreached; none where no
 // start of its window is of the other kind.
@@ -90,27 +75,25 @@ extern "C" __global__ void find_reached(i64 lo, i64 hi, i64 num_states, const u3
   }
 }
 
-// Many threads raise a flag, all of them to 1.
-__device__ inline void raise_flags(u8* flags, bool in_frontier, bool is_unreached) {
-  if (in_frontier && !load_relaxed(&flags[0])) store_relaxed(&flags[0], (u8)1);
-  if (is_unreached && !load_relaxed(&flags[1])) store_relaxed(&flags[1], (u8)1);
-}
-
 extern "C" __global__ void settle_level(i64 lo, i64 hi, i64 level, i64 first, i64 last,
                                         const i64* shape, const u32* frontier, u32* unreached,
                                         i32* levels, u8* segments, u8* windows, i64* counters) {
   i64 count = 0;
-  for (i64 word = lo + warp_index(); word < hi; word += warp_count()) {
-    u32 bits = frontier[word], left = unreached[word] & ~bits;
-    i64 state = (word << 5) + lane_index();
-    if ((bits >> lane_index()) & 1 && first <= state && state < last)
-      levels[state - first] = (i32)level;
-    __syncwarp();
-    if (lane_index() != 0) continue;
-    unreached[word] = left;
-    raise_flags(segments + 2 * ((word << 5) >> shape[3]), bits, left);
-    raise_flags(windows + 2 * ((word << 5) >> shape[4]), bits, left);
+  // A warp settles 32 words, of which each lane holds one.
+  for (i64 words = lo + 32 * warp_index(); words < hi; words += 32 * warp_count()) {
+    i64 word = words + lane_index();
+    u32 bits = word < hi ? frontier[word] : 0, left = word < hi ? unreached[word] & ~bits : 0;
+    if (word < hi) unreached[word] = left;
     count += __popc(bits);
+    raise_flags(segments, (word << 5) >> shape[3], bits, left);
+    raise_flags(windows, (word << 5) >> shape[4], bits, left);
+    for (u32 some = __ballot_sync(0xFFFFFFFFu, bits); some; some &= some - 1) {
+      int lane = __ffs(some) - 1;
+      i64 state = ((words + lane) << 5) + lane_index();
+      if ((__shfl_sync(0xFFFFFFFFu, bits, lane) >> lane_index()) & 1 && first <= state &&
+          state < last)
+        levels[state - first] = (i32)level;
+    }
   }
   warp_add(&counters[0], count);
 }

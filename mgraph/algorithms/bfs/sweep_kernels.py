@@ -11,28 +11,6 @@ from mgraph.backends.numba_atomics import atomic_add, atomic_min
 from mgraph.backends.numba_helpers import ones_of, position_of, test_bit, top_of
 
 
-@kernel()
-def mark_units(
-    lo, hi, unit_tiles, unit_segments, tile_edges, tile_starts, shape, segments, windows, is_wanted, counters
-):  # fmt: skip
-    """Mark the units that may have an edge between the frontier and an unreached vertex.
-
-    `shape` holds both_ways, stride, multiplier, and the bits of those ranges of states of which `segments` and
-    `windows` have two flags each: whether a state is in the frontier, and whether one is unreached. `counters` are:
-    edges of marked units.
-    """
-    edges = 0
-    for unit in range(lo, hi):
-        first = unit_tiles[unit]
-        segment = unit_segments[unit] >> shape[3] << 1
-        window = tile_starts[first] >> shape[4] << 1
-        pulls = shape[0] and segments[segment] and windows[window + 1]
-        is_wanted[unit] = pulls or (segments[segment + 1] and windows[window])
-        if is_wanted[unit]:
-            edges += tile_edges[unit_tiles[unit + 1]] - tile_edges[first]
-    atomic_add(counters, 0, edges)
-
-
 @kernel(
     lanes=256,
     block=256,
@@ -46,8 +24,8 @@ def sweep_frontier(
 ):  # fmt: skip
     """Over every edge between the frontier and an unreached vertex, lower this one's parent to the other's position.
 
-    Work items are places in `units` (see Blocks); `shape` and `windows` are those of `mark_units`. Bits stay as they
-    are, and parents are smallest positions, in whatever order edges are read.
+    Work items are places in `units` (see Blocks); `shape` and `windows` are those of UnitFlags. Bits stay as they are,
+    and parents are smallest positions, in whatever order edges are read.
     """
     both_ways = shape[0]
     stride = shape[1]
@@ -86,7 +64,7 @@ def find_reached(lo, hi, num_states, unreached, parents, frontier):
 def settle_level(lo, hi, level, first, last, shape, frontier, unreached, levels, segments, windows, counters):
     """Take the frontier from the unreached, set the levels of its states in first..last, and raise flags.
 
-    Work items are words; `shape`, `segments` and `windows` are those of `mark_units`. `counters` are: states in the
+    Work items are words; `shape`, `segments` and `windows` are those of UnitFlags. `counters` are: states in the
     frontier.
     """
     count = 0

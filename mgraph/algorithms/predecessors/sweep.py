@@ -1,7 +1,8 @@
 """Find predecessors without rows: those of rows.py, by sweeps over the blocks.
 
     parent = none
-    sweep: over every edge (u, v, w) with dist[u] < dist[v] and dist[u] + w == dist[v], u is a candidate of v
+    sweep: over every edge (u, v, w) with dist[u] < dist[v] and dist[u] + w == dist[v], u is a candidate of v;
+        those of light units, then of heavy ones with an end at least as far as their least weight
     parent = the minimum over the ranks
     while a reached vertex has no parent:
         sweep: over every edge with dist[u] == dist[v] == dist[u] + w, u is a candidate of v if u was explained before
@@ -15,12 +16,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from mgraph.algorithms.common.unit_flags import ALL_BITS, UnitFlags
 from mgraph.algorithms.derived import EDGE_BLOCKS
-from mgraph.algorithms.predecessors.sweep_kernels import sweep_equal, sweep_nearer
+from mgraph.algorithms.predecessors.sweep_kernels import sweep_equal, sweep_marked, sweep_nearer
 from mgraph.algorithms.variant import Variant
 from mgraph.comm.base import Communicator
 from mgraph.shard.edge_blocks import require_blocks
-from mgraph.shard.shard import Blocks, Shard
+from mgraph.shard.light_units import groups_of
+from mgraph.shard.shard import Blocks, Shard, UnitGroup
 from mgraph.shard.user_ids import gather_states
 from mgraph.types import LEVEL, Array, none_of, unreached_of
 
@@ -33,8 +36,7 @@ def find_predecessors_by_sweep(shard: Shard, comm: Communicator, sources: list[i
     """
     # The tails of slices have no vertices, and no edge leads there.
     search = ParentSweeps(shard, comm, sources, gather_states(shard, comm, distances))
-    for part in search.blocks.on_device(weighted=search.is_weighted):
-        search.lower_to_nearer(part)
+    search.lower_over_all()
     return search.finish()
 
 
@@ -67,6 +69,22 @@ class ParentSweeps:
         weights = part.weights if self.is_weighted else None
         sweep_nearer[self.shard.backend](0, part.num_units, *part.edges, weights, self.shape, self.dist, self.parents)
 
+    def lower_over_all(self) -> None:
+        """Lower parents over all edges that explain a distance."""
+        backend = self.shard.backend
+        flags = UnitFlags(self.shard, self.blocks.shape)
+        every = backend.full(flags.num_words, ALL_BITS, np.dtype(np.uint32))
+        marks = backend.xp.empty(flags.num_words, np.uint64)
+        for part in self.blocks.on_device(weighted=self.is_weighted):
+            groups = groups_of(self.shard, part) if self.is_weighted else [UnitGroup(None, 1)]
+            for units_of_group, least_weight in groups:
+                flags.mark(every, _below(least_weight, self.dist.dtype), self.dist, marks)
+                units, _ = flags.units_of(part, units_of_group)
+                sweep_marked[backend](
+                    0, len(units), units, *part.edges, part.weights if self.is_weighted else None,
+                    part.shape.segment_bits, self.shape, marks, self.dist, self.parents,
+                )  # fmt: skip
+
     def finish(self) -> Array:
         """Return the predecessors of the owned vertices, once every edge of every rank has been lowered over."""
         self._reduce()
@@ -96,6 +114,13 @@ class ParentSweeps:
     def _owned(self, of_states: Array) -> Array:
         first = self.comm.rank * self.shard.partition.stride
         return of_states[first : first + self.shard.num_owned]
+
+
+def _below(weight: float | int, dtype: np.dtype) -> np.generic:
+    """Return the last distance below a weight, 0 at least: a vertex that another explains is farther."""
+    if dtype.kind == "f":
+        return max(np.nextafter(dtype.type(weight), dtype.type(0)), dtype.type(0))
+    return dtype.type(max(int(weight) - 1, 0))
 
 
 VARIANT = Variant(

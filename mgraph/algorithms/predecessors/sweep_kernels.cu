@@ -1,6 +1,10 @@
 #include "prelude.cuh"
 #include "tiles.cuh"
 
+__device__ inline bool explains(dist_t near, dist_t w, dist_t own) {
+  return near < own && own != top_of<dist_t>::value() && (dist_t)(near + w) == own;
+}
+
 // Most candidates fail at the load and leave the address alone.
 __device__ inline void lower_parent(vertex_t* parent, i64 u, const i64* shape) {
   vertex_t position = position_of((vertex_t)u, shape[2], shape[3]);
@@ -13,9 +17,7 @@ extern "C" __global__ void sweep_nearer(i64 lo, i64 hi, const i64* unit_tiles,
                                         const weight_t* weights, const i64* shape,
                                         const dist_t* dist, vertex_t* parents) {
   auto visit = [&](i64 u, i64 v, dist_t w) {
-    dist_t near = dist[u], own = dist[v];
-    if (near < own && own != top_of<dist_t>::value() && (dist_t)(near + w) == own)
-      lower_parent(&parents[v], u, shape);
+    if (explains(dist[u], w, dist[v])) lower_parent(&parents[v], u, shape);
   };
   visit_ends(lo, hi, {unit_tiles, unit_segments, tile_edges, tile_starts, words}, weights, shape,
              visit);
@@ -33,4 +35,20 @@ extern "C" __global__ void sweep_equal(i64 lo, i64 hi, const i64* unit_tiles,
   };
   visit_ends(lo, hi, {unit_tiles, unit_segments, tile_edges, tile_starts, words}, weights, shape,
              visit);
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+    sweep_marked(i64 lo, i64 hi, const i64* units, const i64* unit_tiles, const i64* unit_segments,
+                 const i64* tile_edges, const i64* tile_starts, const u32* words,
+                 const weight_t* weights, i64 segment_bits, const i64* shape, const u64* marks,
+                 const dist_t* dist, vertex_t* parents) {
+  i64 both_ways = shape[1];
+  auto visit = [&](vertex_t u, vertex_t v, i64 e) {
+    dist_t start = load_readonly(&dist[u]), end = load_readonly(&dist[v]);
+    dist_t w = weight_of(weights, e);
+    if (explains(start, w, end)) lower_parent(&parents[v], u, shape);
+    if (both_ways && explains(end, w, start)) lower_parent(&parents[u], v, shape);
+  };
+  each_marked_edge(lo, hi, {unit_tiles, unit_segments, tile_edges, tile_starts, words}, units,
+                   segment_bits, both_ways, marks, visit);
 }

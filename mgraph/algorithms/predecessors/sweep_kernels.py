@@ -7,9 +7,10 @@ edge counts as 1, as levels do. Work items are units (see Blocks).
 
 from __future__ import annotations
 
+from mgraph.algorithms.common.unit_flags_kernels import MARKED_BLOCK, marked_shared_bytes
 from mgraph.backends.kernel import inline, kernel
 from mgraph.backends.numba_atomics import atomic_min
-from mgraph.backends.numba_helpers import position_of, top_of
+from mgraph.backends.numba_helpers import joins_marked, position_of, top_of
 
 
 @inline
@@ -69,3 +70,37 @@ def sweep_equal(
                 _lower_to_equal(u, v, w, dist, hops, stride, multiplier, parents)
                 if both_ways:
                     _lower_to_equal(v, u, w, dist, hops, stride, multiplier, parents)
+
+
+@kernel(
+    lanes=MARKED_BLOCK,
+    block=MARKED_BLOCK,
+    shared_bytes=lambda segment_bits, **_: marked_shared_bytes(segment_bits),
+    vertex_t="parents",
+    weight_t="weights",
+    dist_t="dist",
+)
+def sweep_marked(
+    lo, hi, units, unit_tiles, unit_segments, tile_edges, tile_starts, words, weights, segment_bits, shape, marks, dist,
+    parents,
+):  # fmt: skip
+    """Find the same over the edges from an active state to an open one.
+
+    Work items are places in `units`, and `marks` are two bits of each state: see unit_flags.py.
+    """
+    both_ways = shape[1]
+    stride = shape[2]
+    multiplier = shape[3]
+    mask = (1 << segment_bits) - 1
+    for place in range(lo, hi):
+        unit = units[place]
+        for tile in range(unit_tiles[unit], unit_tiles[unit + 1]):
+            for e in range(tile_edges[tile], tile_edges[tile + 1]):
+                u = tile_starts[tile] + (words[e] >> segment_bits)
+                v = unit_segments[unit] + (words[e] & mask)
+                if not joins_marked(marks, u, v, both_ways):
+                    continue
+                w = dist.dtype.type(1) if weights is None else dist.dtype.type(weights[e])
+                _lower_to_nearer(u, v, w, dist, stride, multiplier, parents)
+                if both_ways:
+                    _lower_to_nearer(v, u, w, dist, stride, multiplier, parents)

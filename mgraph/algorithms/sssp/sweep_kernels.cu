@@ -34,7 +34,7 @@ extern "C" __global__ void __launch_bounds__(1024)
         for (int k = 0; k < DEPTH; k++) {
           if (e + 32 * k >= share.end) continue;
           word[k] = load_readonly(&words[e + 32 * k]);
-          w[k] = weights ? (dist_t)load_readonly(&weights[e + 32 * k]) : (dist_t)1;
+          w[k] = weight_of(weights, e + 32 * k);
         }
 #pragma unroll
         for (int k = 0; k < DEPTH; k++) {
@@ -66,4 +66,61 @@ extern "C" __global__ void __launch_bounds__(1024)
     }
   }
   warp_add(&counters[0], improved);
+}
+
+// Most states that fall have their bit already.
+__device__ inline void lower_marked(dist_t* dist, i64 state, dist_t to, u32* lowered) {
+  if (!lower(&dist[state], to)) return;
+  u32* word = &lowered[state >> 5];
+  u32 bit = 1u << (state & 31);
+  if (!(load_relaxed(word) & bit)) atomic_or(word, bit);
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+    sweep_active(i64 lo, i64 hi, const i64* units, const i64* unit_tiles, const i64* unit_segments,
+                 const i64* tile_edges, const i64* tile_starts, const u32* words,
+                 const weight_t* weights, i64 segment_bits, i64 both_ways, const u64* marks,
+                 dist_t* dist, u32* lowered) {
+  auto visit = [&](vertex_t u, vertex_t v, i64 e) {
+    dist_t near = load_relaxed(&dist[u]), far = load_relaxed(&dist[v]), w = weight_of(weights, e);
+    if (near < far) {
+      dist_t through = near + w;
+      if (through < far) lower_marked(dist, v, through, lowered);
+    } else if (both_ways && far < near) {
+      dist_t through = far + w;
+      if (through < near) lower_marked(dist, u, through, lowered);
+    }
+  };
+  each_marked_edge(lo, hi, {unit_tiles, unit_segments, tile_edges, tile_starts, words}, units,
+                   segment_bits, both_ways, marks, visit);
+}
+
+extern "C" __global__ void gather_lowered(i64 lo, i64 hi, i64 num_states, const dist_t* limit,
+                                          const dist_t* dist, const u32* lowered, u32* pending,
+                                          dist_t* least, i64* counters) {
+  const dist_t top = top_of<dist_t>::value();
+  dist_t nearest = top;
+  i64 count = 0;
+  // A warp looks at 32 words, of which each lane holds one.
+  for (i64 words = lo + 32 * warp_index(); words < hi; words += 32 * warp_count()) {
+    i64 word = words + lane_index();
+    u32 before = word < hi ? pending[word] : 0, fallen = word < hi ? lowered[word] : 0, added = 0;
+    if (!__any_sync(0xFFFFFFFFu, before | fallen)) continue;
+#pragma unroll 8
+    for (int lane = 0; lane < 32; lane++) {
+      i64 state = ((words + lane) << 5) + lane_index();
+      bool is_old = __shfl_sync(0xFFFFFFFFu, before, lane) >> lane_index() & 1;
+      bool is_new = __shfl_sync(0xFFFFFFFFu, fallen, lane) >> lane_index() & 1;
+      dist_t own = (is_old || is_new) && state < num_states ? dist[state] : top;
+      is_new = is_new && own <= limit[0] && own != top;
+      u32 found = __ballot_sync(0xFFFFFFFFu, is_new);
+      if ((is_old || is_new) && own < nearest) nearest = own;
+      if (lane == lane_index()) added = found;
+    }
+    if (word < hi) pending[word] = before | added;
+    count += __popc(added);
+  }
+  nearest = warp_min(nearest);
+  if (lane_index() == 0) lower(&least[0], nearest);
+  warp_add(&counters[0], count);
 }

@@ -1,14 +1,14 @@
-"""Relax every edge in both directions from one read of it.
+"""Relax edges in both directions from one read: those with an active end, or all edges.
 
-`dist` only ever falls. Starts are read from `before`, ends are read and lowered in `dist`; on CUDA, `before` is a
-snapshot from before the launch, read through the read-only path, and the segment that holds the ends is in shared
-memory. A smaller value that one thread missed is found in the next sweep.
+`dist` only ever falls. A smaller value that one thread missed is found in the next sweep.
 """
 
 from __future__ import annotations
 
+from mgraph.algorithms.common.unit_flags_kernels import MARKED_BLOCK, marked_shared_bytes
 from mgraph.backends.kernel import kernel
 from mgraph.backends.numba_atomics import atomic_add, atomic_min
+from mgraph.backends.numba_helpers import joins_marked, set_bit, top_of
 
 
 @kernel(
@@ -23,6 +23,9 @@ def sweep_distances(
     before, dist, counters,
 ):  # fmt: skip
     """Lower the distance at the end of every edge, and at its start where `both_ways`, within limit[0].
+
+    Starts are read from `before`, ends are read and lowered in `dist`; on CUDA `before` is read through the read-only
+    path, and the segment that holds the ends is in shared memory.
 
     Work items are units (see Blocks). An unreached state is never below another, so that nothing is added to it and an
     integer cannot overflow. Where `weights` is None every edge counts as 1. `counters` are: improvements.
@@ -48,3 +51,64 @@ def sweep_distances(
                     if through < near and through <= limit[0] and through < atomic_min(dist, u, through):
                         improved += 1
     atomic_add(counters, 0, improved)
+
+
+@kernel(
+    lanes=MARKED_BLOCK,
+    block=MARKED_BLOCK,
+    shared_bytes=lambda segment_bits, **_: marked_shared_bytes(segment_bits),
+    weight_t="weights",
+    dist_t="dist",
+)
+def sweep_active(
+    lo, hi, units, unit_tiles, unit_segments, tile_edges, tile_starts, words, weights, segment_bits, both_ways, marks,
+    dist, lowered,
+):  # fmt: skip
+    """Lower distances over every edge from an active state to an open one, and set the bits of those lowered.
+
+    Work items are places in `units`, and `marks` are two bits of each state: see unit_flags.py. Where `weights` is None
+    every edge counts as 1.
+    """
+    mask = (1 << segment_bits) - 1
+    for place in range(lo, hi):
+        unit = units[place]
+        segment = unit_segments[unit]
+        for tile in range(unit_tiles[unit], unit_tiles[unit + 1]):
+            for e in range(tile_edges[tile], tile_edges[tile + 1]):
+                u = tile_starts[tile] + (words[e] >> segment_bits)
+                v = segment + (words[e] & mask)
+                if not joins_marked(marks, u, v, both_ways):
+                    continue
+                near = dist[u]
+                far = dist[v]
+                w = dist.dtype.type(1) if weights is None else dist.dtype.type(weights[e])
+                if near < far:
+                    through = dist.dtype.type(near + w)
+                    if through < far and through < atomic_min(dist, v, through):
+                        set_bit(lowered, v)
+                elif both_ways and far < near:
+                    through = dist.dtype.type(far + w)
+                    if through < near and through < atomic_min(dist, u, through):
+                        set_bit(lowered, u)
+
+
+@kernel(lanes=32, dist_t="dist")
+def gather_lowered(lo, hi, num_states, limit, dist, lowered, pending, least, counters):
+    """Add the lowered states within limit[0] to the pending ones, and find the least distance of these.
+
+    Work items are words of bits. `counters` are: lowered states.
+    """
+    count = 0
+    nearest = top_of(dist)
+    for word in range(lo, hi):
+        if not (lowered[word] | pending[word]):
+            continue
+        for i in range(min(32, num_states - (word << 5))):
+            own = dist[(word << 5) + i]
+            if (lowered[word] >> i) & 1 and own <= limit[0] and own != top_of(dist):
+                pending[word] |= 1 << i
+                count += 1
+            if (pending[word] >> i) & 1:
+                nearest = min(nearest, own)
+    atomic_min(least, 0, nearest)
+    atomic_add(counters, 0, count)

@@ -29,11 +29,25 @@ struct WarpShare {
     end = begin + size < last ? begin + size : last;
   }
 };
+// Raise the two flags of a range of states for each lane of a warp, once for lanes with one range.
+// Many warps raise a flag, all of them to 1.
+__device__ inline void raise_flags(u8* flags, i64 range, bool is_active, bool is_open) {
+  u32 same = __match_any_sync(0xFFFFFFFFu, range);
+  u32 active = __ballot_sync(0xFFFFFFFFu, is_active) & same;
+  u32 open = __ballot_sync(0xFFFFFFFFu, is_open) & same;
+  if (lane_index() != __ffs(same) - 1) return;
+  if (active && !load_relaxed(&flags[2 * range])) store_relaxed(&flags[2 * range], (u8)1);
+  if (open && !load_relaxed(&flags[2 * range + 1])) store_relaxed(&flags[2 * range + 1], (u8)1);
+}
 // The arrays of edge blocks: see Blocks in shard/shard.py.
 struct Blocks {
   const i64 *unit_tiles, *unit_segments, *tile_edges, *tile_starts;
   const u32* words;
 };
+// Every edge counts as 1 where `weights` is None.
+__device__ inline dist_t weight_of(const weight_t* weights, i64 e) {
+  return weights ? (dist_t)load_readonly(&weights[e]) : (dist_t)1;
+}
 // Call visit(unit, start of the sub-window, edge) for every edge of the units lo .. hi; a block
 // processes a unit.
 template <class Visit>
@@ -57,8 +71,103 @@ template <class Visit> __device__ inline void visit_ends(i64 lo, i64 hi, const B
   visit_edges(lo, hi, blocks, [&](i64 unit, i64 start, i64 e) {
     i64 u = start + (blocks.words[e] >> segment_bits),
         v = blocks.unit_segments[unit] + (blocks.words[e] & mask);
-    dist_t w = weights ? (dist_t)weights[e] : (dist_t)1;
+    dist_t w = weight_of(weights, e);
     visit(u, v, w);
     if (both_ways) visit(v, u, w);
   });
+}
+// Edges of which a thread tests the marks at once.
+constexpr int TEST_DEPTH = 4;
+// Pairs that a warp holds at most: fewer than a visit takes, and those of the edges tested at once.
+constexpr int MARKED_PAIRS = 32 * (1 + TEST_DEPTH);
+// The pairs of states that a warp has found in a unit, in shared memory: in the upper half of 64
+// bits the start, in the lower half the edge and the end.
+struct PairQueue {
+  u64* pairs;
+  int count = 0;
+  i64 start, segment, edge;
+  i64 segment_bits;
+  __device__ void add(bool is_wanted, i64 u, i64 e, u32 end) {
+    u32 found = __ballot_sync(0xFFFFFFFFu, is_wanted);
+    if (is_wanted)
+      pairs[count + lanes_before(found)] =
+          (u64)(u - start) << 32 | (u32)(e - edge) << segment_bits | end;
+    count += __popc(found);
+  }
+  // Visit the last pair of each thread, or all that are left.
+  template <class Visit> __device__ void visit_last(Visit visit) {
+    int end = count;
+    count = count > 32 ? count - 32 : 0;
+    __syncwarp();
+    int at = count + lane_index();
+    if (at < end) {
+      u64 pair = pairs[at];
+      vertex_t u = (vertex_t)(start + (i64)(pair >> 32));
+      vertex_t v = (vertex_t)(segment + ((u32)pair & ((1u << segment_bits) - 1)));
+      visit(u, v, edge + ((u32)pair >> segment_bits));
+    }
+    // Before the next pairs overwrite these.
+    __syncwarp();
+  }
+};
+// Call visit(u, v, edge) for every edge of the units listed at lo .. hi that leads from an active
+// state to an open one, or back with both_ways. A block processes a unit, with the marks of its
+// segment in shared memory. Few edges are visited as a rule: a warp collects them, so that none of
+// its threads is idle in a visit.
+template <class Visit> __device__ inline void each_marked_edge(i64 lo, i64 hi, const Blocks& blocks,
+                                                               const i64* units, i64 segment_bits,
+                                                               i64 both_ways, const u64* marks,
+                                                               Visit visit) {
+  u64* ends = dynamic_shared<u64>();
+  u32 mask = (1u << segment_bits) - 1;
+  PairQueue queue{ends + (mask >> 5) + 2 + MARKED_PAIRS * (threadIdx.x >> 5)};
+  queue.segment_bits = segment_bits;
+  // An end's active bit counts only where edges go both ways.
+  u64 counted = both_ways ? ~0ull : 0xFFFFFFFFull;
+  for (i64 place = lo + blockIdx.x; place < hi; place += gridDim.x) {
+    i64 unit = units[place], first = blocks.unit_tiles[unit], last = blocks.unit_tiles[unit + 1];
+    i64 segment = blocks.unit_segments[unit], word_0 = segment >> 5;
+    u32 offset = (u32)segment & 31, num_words = ((offset + mask) >> 5) + 1;
+    for (u32 i = threadIdx.x; i < num_words; i += blockDim.x) ends[i] = marks[word_0 + i] & counted;
+    __syncthreads();
+    queue.segment = segment;
+    queue.start = blocks.tile_starts[first];
+    queue.edge = blocks.tile_edges[first];
+    WarpShare share(queue.edge, blocks.tile_edges[last]);
+    if (share.begin < share.end) {
+      i64 begin = share.begin, edge = begin + lane_index(), final = share.end - 1;
+      TileReader tiles(blocks.tile_edges, blocks.tile_starts, first, last,
+                       edge < final ? edge : final);
+      while (begin < share.end) {
+        u32 word[TEST_DEPTH], wanted[TEST_DEPTH];
+        u64 starts[TEST_DEPTH];
+        vertex_t u[TEST_DEPTH];
+        edge = begin + lane_index();
+#pragma unroll
+        for (int k = 0; k < TEST_DEPTH; k++)
+          if (edge + 32 * k < share.end) word[k] = load_readonly(&blocks.words[edge + 32 * k]);
+#pragma unroll
+        for (int k = 0; k < TEST_DEPTH; k++) {
+          wanted[k] = 0;
+          if (edge + 32 * k >= share.end) continue;
+          u[k] = (vertex_t)(tiles.start_of(edge + 32 * k) + (word[k] >> segment_bits));
+          u32 end = offset + (word[k] & mask);
+          u64 bits = ends[end >> 5] >> (end & 31);
+          // An end that is open takes an active start, and one that is active an open start.
+          wanted[k] = (u32)bits & 1 | (u32)(bits >> 31) & 2;
+          if (wanted[k]) starts[k] = load_readonly(&marks[u[k] >> 5]) >> (u[k] & 31);
+        }
+#pragma unroll
+        for (int k = 0; k < TEST_DEPTH; k++) {
+          u32 has = wanted[k] ? (u32)(starts[k] >> 32) & 1 | (u32)starts[k] << 1 & 2 : 0;
+          queue.add(wanted[k] & has, u[k], edge + 32 * k, word[k] & mask);
+        }
+        begin += 32 * TEST_DEPTH;
+        int least = begin < share.end ? 32 : 1;
+        while (queue.count >= least) queue.visit_last(visit);
+      }
+    }
+    // Before the next unit overwrites the marks of this one.
+    __syncthreads();
+  }
 }

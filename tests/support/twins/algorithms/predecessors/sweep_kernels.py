@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 from twins.case import Case
 from twins.drawing import some, types
-from twins.sweeps import SEGMENT_BITS, units
+from twins.sweeps import SEGMENT_BITS, listed_units, marks, units
 
 from mgraph.types import none_of, unreached_of
 
@@ -35,3 +35,12 @@ def sweep_nearer(draw: st.DrawFn) -> Case:
 def sweep_equal(draw: st.DrawFn) -> Case:
     random, args, parents = _shared(draw)
     return Case({**args, "hops": some(random, len(parents)).astype(np.uint8), "parents": parents})
+
+
+def sweep_marked(draw: st.DrawFn) -> Case:
+    random, args, parents = _shared(draw)
+    args = listed_units(random, args)
+    shape = args.pop("shape")
+    dist = args.pop("dist")
+    args |= {"segment_bits": SEGMENT_BITS, "shape": shape, "marks": marks(random, len(dist)), "dist": dist}
+    return Case({**args, "parents": parents})

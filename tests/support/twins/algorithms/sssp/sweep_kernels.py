@@ -1,17 +1,17 @@
-"""Arguments for the kernel of algorithms/sssp/sweep_kernels.py."""
+"""Arguments for the kernels of algorithms/sssp/sweep_kernels.py."""
 
 from __future__ import annotations
 
 import numpy as np
 from hypothesis import strategies as st
 from twins.case import Arrays, Case
-from twins.drawing import types
-from twins.sweeps import SEGMENT_BITS, units
+from twins.drawing import Types, bits, seeds, some, types
+from twins.sweeps import SEGMENT_BITS, listed_units, marks, units
 
 from mgraph.types import unreached_of
 
 
-def sweep_distances(draw: st.DrawFn) -> Case:
+def _relaxed(draw: st.DrawFn, *, unit_weights: bool) -> tuple[np.random.Generator, Types, dict]:
     """Draw starts nearer than any end, so that one sweep gives every end its minimum, in any order.
 
     Where edges go against their direction, starts are all unreached and ends do not change.
@@ -20,22 +20,58 @@ def sweep_distances(draw: st.DrawFn) -> Case:
     random, half, args = units(draw, num_segments=3)
     against = draw(st.booleans())
     top = unreached_of(kinds.dist)
-    weighted = draw(st.booleans())
     # So that no end is so near as to lower the start of another of its edges, which all count 1 without weights.
-    near = random.integers(0, 4 if weighted else 2, half).astype(kinds.dist)
+    near = random.integers(0, 2 if unit_weights else 4, half).astype(kinds.dist)
     far = np.where(random.random(half) < 0.5, top, random.integers(4, 9, half)).astype(kinds.dist)
-    dist = np.concatenate([far, near] if against else [near, far])
     weights = random.integers(4, 9, len(args["words"])).astype(kinds.weight)
     args |= {
-        "weights": weights if weighted else None,
+        "weights": None if unit_weights else weights,
         "segment_bits": SEGMENT_BITS,
         "both_ways": 1 if against else draw(st.integers(0, 1)),
-        "limit": np.array([draw(st.sampled_from([6, top]))], kinds.dist),
+        "dist": np.concatenate([far, near] if against else [near, far]),
+    }
+    return random, kinds, args
+
+
+def sweep_distances(draw: st.DrawFn) -> Case:
+    _, kinds, args = _relaxed(draw, unit_weights=draw(st.booleans()))
+    dist = args.pop("dist")
+    args |= {
+        "limit": np.array([draw(st.sampled_from([6, unreached_of(kinds.dist)]))], kinds.dist),
         "before": dist,
         "dist": dist,
         "counters": np.zeros(1, np.int64),
     }
     return Case(args, _without_count)
+
+
+def sweep_active(draw: st.DrawFn) -> Case:
+    random, _, args = _relaxed(draw, unit_weights=draw(st.booleans()))
+    dist = args.pop("dist")
+    lowered = np.zeros(len(dist) >> 5, np.uint32)
+    return Case(listed_units(random, args) | {"marks": marks(random, len(dist)), "dist": dist, "lowered": lowered})
+
+
+def gather_lowered(draw: st.DrawFn) -> Case:
+    dtype = draw(types).dist
+    random = np.random.default_rng(draw(seeds))
+    num_states = draw(st.integers(1, 3000))
+    top = unreached_of(dtype)
+    dist = random.integers(0, 9, num_states).astype(dtype)
+    dist[some(random, num_states)] = top
+    lowered = bits(some(random, num_states, draw(st.sampled_from([0.01, 0.4]))))
+    pending = bits(some(random, num_states, 0.1))
+    return Case({
+        "lo": 0,
+        "hi": len(pending),
+        "num_states": num_states,
+        "limit": np.array([draw(st.sampled_from([4, top]))], dtype),
+        "dist": dist,
+        "lowered": lowered,
+        "pending": pending,
+        "least": np.full(1, top, dtype),
+        "counters": np.zeros(1, np.int64),
+    })  # fmt: skip
 
 
 def _without_count(result: Arrays) -> Arrays:
