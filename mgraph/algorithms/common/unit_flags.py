@@ -7,11 +7,13 @@ of starts and one segment of ends, so that four flags tell whether it is read.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from mgraph.algorithms.common.unit_flags_kernels import mark_states, mark_units
 from mgraph.shard.shard import Blocks, BlockShape, Shard
-from mgraph.types import Array
+from mgraph.types import Array, unreached_of
 
 ALL_BITS = 0xFFFFFFFF
 
@@ -66,3 +68,11 @@ class UnitFlags:
             0, part.num_units, *part.edges[:-1], self.shape, self.segments, self.windows, is_read, self.counters
         )
         return xp.flatnonzero(is_read), int(self.counters[0])
+
+
+def add(distance: Any, weight: float | int) -> np.generic:
+    """Return a sum in the dtype of distances, at most that of unreached states."""
+    if distance.dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            return distance + distance.dtype.type(weight)
+    return distance.dtype.type(min(int(distance) + int(weight), unreached_of(distance.dtype)))

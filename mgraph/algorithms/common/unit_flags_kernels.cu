@@ -1,6 +1,36 @@
 #include "prelude.cuh"
 #include "tiles.cuh"
 
+extern "C" __global__ void gather_lowered(i64 lo, i64 hi, i64 num_states, const dist_t* limit,
+                                          const dist_t* dist, const u32* lowered, u32* pending,
+                                          dist_t* least, i64* counters) {
+  const dist_t top = top_of<dist_t>::value();
+  dist_t nearest = top;
+  i64 count = 0;
+  // A warp looks at 32 words, of which each lane holds one.
+  for (i64 words = lo + 32 * warp_index(); words < hi; words += 32 * warp_count()) {
+    i64 word = words + lane_index();
+    u32 before = word < hi ? pending[word] : 0, fallen = word < hi ? lowered[word] : 0, added = 0;
+    if (!__any_sync(0xFFFFFFFFu, before | fallen)) continue;
+#pragma unroll 8
+    for (int lane = 0; lane < 32; lane++) {
+      i64 state = ((words + lane) << 5) + lane_index();
+      bool is_old = __shfl_sync(0xFFFFFFFFu, before, lane) >> lane_index() & 1;
+      bool is_new = __shfl_sync(0xFFFFFFFFu, fallen, lane) >> lane_index() & 1;
+      dist_t own = (is_old || is_new) && state < num_states ? dist[state] : top;
+      is_new = is_new && own <= limit[0] && own != top;
+      u32 found = __ballot_sync(0xFFFFFFFFu, is_new);
+      if ((is_old || is_new) && own < nearest) nearest = own;
+      if (lane == lane_index()) added = found;
+    }
+    if (word < hi) pending[word] = before | added;
+    count += __popc(added);
+  }
+  nearest = warp_min(nearest);
+  if (lane_index() == 0) lower(&least[0], nearest);
+  warp_add(&counters[0], count);
+}
+
 extern "C" __global__ void mark_states(i64 lo, i64 hi, i64 num_states, const dist_t* bound,
                                        const i64* shape, const u32* active, const dist_t* dist,
                                        u64* marks, u8* segments, u8* windows) {

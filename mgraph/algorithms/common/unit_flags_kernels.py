@@ -1,9 +1,10 @@
-"""Mark states in two bits, and the units of edges that may join marked states; see unit_flags.py."""
+"""Mark states in bits, and the units of edges that may join marked states; see unit_flags.py."""
 
 from __future__ import annotations
 
 from mgraph.backends.kernel import kernel
-from mgraph.backends.numba_atomics import atomic_add
+from mgraph.backends.numba_atomics import atomic_add, atomic_min
+from mgraph.backends.numba_helpers import top_of
 
 # Threads of a block that reads a unit, and pairs of marked states that each of its warps collects (tiles.cuh).
 MARKED_BLOCK = 256
@@ -14,6 +15,28 @@ def marked_shared_bytes(segment_bits: int) -> int:
     """Return the bytes of marks of a segment, which may begin within a word, and of the pairs of all warps."""
     words = (((1 << segment_bits) - 1) >> 5) + 2
     return 8 * (words + MARKED_PAIRS * MARKED_BLOCK // 32)
+
+
+@kernel(lanes=32, dist_t="dist")
+def gather_lowered(lo, hi, num_states, limit, dist, lowered, pending, least, counters):
+    """Add the lowered states within limit[0] to the pending ones, and find the least distance of these.
+
+    Work items are words of bits. `counters` are: lowered states.
+    """
+    count = 0
+    nearest = top_of(dist)
+    for word in range(lo, hi):
+        if not (lowered[word] | pending[word]):
+            continue
+        for i in range(min(32, num_states - (word << 5))):
+            own = dist[(word << 5) + i]
+            if (lowered[word] >> i) & 1 and own <= limit[0] and own != top_of(dist):
+                pending[word] |= 1 << i
+                count += 1
+            if (pending[word] >> i) & 1:
+                nearest = min(nearest, own)
+    atomic_min(least, 0, nearest)
+    atomic_add(counters, 0, count)
 
 
 @kernel(lanes=32, dist_t="dist")

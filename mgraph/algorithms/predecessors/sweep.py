@@ -14,9 +14,13 @@ Parents are positions, of which the smallest is kept. Every rank holds the dista
 
 from __future__ import annotations
 
+import itertools
+from typing import Any
+
 import numpy as np
 
-from mgraph.algorithms.common.unit_flags import ALL_BITS, UnitFlags
+from mgraph.algorithms.common.unit_flags import ALL_BITS, UnitFlags, add
+from mgraph.algorithms.common.unit_flags_kernels import gather_lowered
 from mgraph.algorithms.derived import EDGE_BLOCKS
 from mgraph.algorithms.predecessors.sweep_kernels import sweep_equal, sweep_marked, sweep_nearer
 from mgraph.algorithms.variant import Variant
@@ -26,6 +30,9 @@ from mgraph.shard.light_units import groups_of
 from mgraph.shard.shard import Blocks, Shard, UnitGroup
 from mgraph.shard.user_ids import gather_states
 from mgraph.types import LEVEL, Array, none_of, unreached_of
+
+# States of which the least distance is found at once, in little memory.
+PIECE = 1 << 24
 
 
 def find_predecessors_by_sweep(shard: Shard, comm: Communicator, sources: list[int], distances: Array) -> Array:
@@ -70,20 +77,41 @@ class ParentSweeps:
         sweep_nearer[self.shard.backend](0, part.num_units, *part.edges, weights, self.shape, self.dist, self.parents)
 
     def lower_over_all(self) -> None:
-        """Lower parents over all edges that explain a distance."""
+        """Lower parents over all edges that explain a distance.
+
+        Of a unit with edges of some weight at least, the ends that an edge explains are as far from its start. Vertices
+        at distance 0 have few edges as a rule, and all others may be far: so the ends are farther for these.
+        """
         backend = self.shard.backend
         flags = UnitFlags(self.shard, self.blocks.shape)
-        every = backend.full(flags.num_words, ALL_BITS, np.dtype(np.uint32))
         marks = backend.xp.empty(flags.num_words, np.uint64)
+        steps = self._nearest(flags.num_words)
         for part in self.blocks.on_device(weighted=self.is_weighted):
             groups = groups_of(self.shard, part) if self.is_weighted else [UnitGroup(None, 1)]
-            for units_of_group, least_weight in groups:
-                flags.mark(every, _below(least_weight, self.dist.dtype), self.dist, marks)
+            for (units_of_group, least_weight), (active, nearest) in itertools.product(groups, steps):
+                flags.mark(active, _below(add(nearest, least_weight)), self.dist, marks)
                 units, _ = flags.units_of(part, units_of_group)
                 sweep_marked[backend](
                     0, len(units), units, *part.edges, part.weights if self.is_weighted else None,
                     part.shape.segment_bits, self.shape, marks, self.dist, self.parents,
                 )  # fmt: skip
+
+    def _nearest(self, num_words: int) -> list[tuple[Array, np.generic]]:
+        """Return bits of the vertices at distance 0, bits of all, and the least distance of the others."""
+        backend = self.shard.backend
+        xp = backend.xp
+        dtype = self.dist.dtype
+        every = backend.full(num_words, ALL_BITS, np.dtype(np.uint32))
+        at_zero = xp.zeros(num_words, np.uint32)
+        zero, top = (dtype.type(value) for value in (0, unreached_of(dtype)))
+        limit, least = (backend.to_device(np.array([value])) for value in (zero, top))
+        counters = xp.zeros(1, np.int64)
+        gather_lowered[backend](0, num_words, len(self.dist), limit, self.dist, every, at_zero, least, counters)
+        others = backend.to_device(np.array([top]))
+        for first in range(0, len(self.dist), PIECE):
+            piece = self.dist[first : first + PIECE]
+            others = xp.minimum(others, xp.where(piece > zero, piece, top).min())
+        return [(at_zero, zero), (every, backend.to_host(others)[0])]
 
     def finish(self) -> Array:
         """Return the predecessors of the owned vertices, once every edge of every rank has been lowered over."""
@@ -116,11 +144,12 @@ class ParentSweeps:
         return of_states[first : first + self.shard.num_owned]
 
 
-def _below(weight: float | int, dtype: np.dtype) -> np.generic:
-    """Return the last distance below a weight, 0 at least: a vertex that another explains is farther."""
-    if dtype.kind == "f":
-        return max(np.nextafter(dtype.type(weight), dtype.type(0)), dtype.type(0))
-    return dtype.type(max(int(weight) - 1, 0))
+def _below(distance: Any) -> np.generic:
+    """Return the last distance below another, 0 at least: a vertex that another explains is farther."""
+    if distance.dtype.kind == "f":
+        zero = distance.dtype.type(0)
+        return max(np.nextafter(distance, zero), zero)
+    return distance.dtype.type(max(int(distance) - 1, 0))
 
 
 VARIANT = Variant(

@@ -18,16 +18,15 @@ active and open states to join. At the end every rank has the distances of all v
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from mgraph.algorithms.common.checkpoints import KeptState
 from mgraph.algorithms.common.traversal import Trace, Traversal
-from mgraph.algorithms.common.unit_flags import ALL_BITS, UnitFlags
+from mgraph.algorithms.common.unit_flags import ALL_BITS, UnitFlags, add
+from mgraph.algorithms.common.unit_flags_kernels import gather_lowered
 from mgraph.algorithms.common.unite_bits import unite_bits
 from mgraph.algorithms.derived import EDGE_BLOCKS, LIGHT_UNITS
-from mgraph.algorithms.sssp.sweep_kernels import gather_lowered, sweep_active
+from mgraph.algorithms.sssp.sweep_kernels import sweep_active
 from mgraph.algorithms.variant import GraphSizes, Variant
 from mgraph.comm.base import Communicator
 from mgraph.shard.edge_blocks import require_blocks
@@ -103,6 +102,7 @@ class DistanceSweeps:
         self.pending = xp.zeros((len(self.groups) + (comm.size > 1), num_words), np.uint32)
         self.least = np.full(len(self.pending), self.top)
         self.counters = xp.zeros(len(self.pending), np.int64)
+        self.is_at_sources = False
 
     def begin(self, sources: list[int]) -> None:
         """Lower the distances of the sources."""
@@ -110,6 +110,7 @@ class DistanceSweeps:
         states = np.array([partition.state(p) for p in set(sources)], partition.dtype)
         self.dist[self.shard.backend.to_device(states)] = 0
         self._gather_all()
+        self.is_at_sources = True
 
     def resume(self, kept: Array) -> None:
         """Go on from the distances of the owned vertices."""
@@ -121,9 +122,14 @@ class DistanceSweeps:
     def settle(self) -> tuple[int, dict[str, int]]:
         """Sweep the light edges until they lower nothing, or some times, then the heavy ones; return what fell."""
         *lighter, heaviest = range(len(self.groups))
+        order = [*lighter * MAX_LIGHT_SWEEPS, heaviest]
+        if lighter and self.is_at_sources:
+            # Few edges. With the sources no longer pending, heavy edges lead as far as the nearest of all others does.
+            order.insert(0, heaviest)
+        self.is_at_sources = False
         lowered = 0
         counts = {"arcs": 0, "edges": 0, "skipped_units": 0}
-        for k in [*lighter * MAX_LIGHT_SWEEPS, heaviest]:
+        for k in order:
             if self.least[k] < self.top:
                 num_edges, skipped = self._sweep(k)
                 lowered += self._gather()
@@ -136,7 +142,7 @@ class DistanceSweeps:
         """Sweep the units of a group; return how many edges have been read, and how many units have not."""
         blocks = self.blocks
         units_of_group, least_weight = self.groups[k]
-        self.flags.mark(self.pending[k], _sum(self.least[k], least_weight), self.dist, self.marks)
+        self.flags.mark(self.pending[k], add(self.least[k], least_weight), self.dist, self.marks)
         self.pending[k] = 0
         units, num_edges = self.flags.units_of(blocks, units_of_group)
         sweep_active[self.shard.backend](
@@ -183,19 +189,11 @@ class DistanceSweeps:
         return int(self.counters[0])
 
 
-def _sum(distance: Any, weight: float | int) -> np.generic:
-    """Return a sum in the dtype of distances, at most that of unreached states."""
-    if distance.dtype.kind == "f":
-        with np.errstate(over="ignore"):
-            return distance + distance.dtype.type(weight)
-    return distance.dtype.type(min(int(distance) + int(weight), unreached_of(distance.dtype)))
-
-
 def _bytes(sizes: GraphSizes) -> int:
     """Return the bytes of a search: the distance of each state and its bits, and its parent."""
     gathered = sizes.state * sizes.states if sizes.partition.num_ranks > 1 else 0
-    # Two marks, lowered and pending ones of both groups and of the exchange; of parents marks and active ones.
-    bits = 9 * sizes.states // 8
+    # Two marks, lowered and pending ones of both groups and of the exchange; of parents marks, and two active ones.
+    bits = 10 * sizes.states // 8
     # Parents of all states, marks of reached vertices, and sums of degrees. A pool keeps freed memory: parts add up.
     return sizes.state * sizes.states + bits + gathered + sizes.vertex * sizes.states + 8 * sizes.owned
 

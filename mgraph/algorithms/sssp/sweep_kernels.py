@@ -8,7 +8,7 @@ from __future__ import annotations
 from mgraph.algorithms.common.unit_flags_kernels import MARKED_BLOCK, marked_shared_bytes
 from mgraph.backends.kernel import kernel
 from mgraph.backends.numba_atomics import atomic_add, atomic_min
-from mgraph.backends.numba_helpers import joins_marked, set_bit, top_of
+from mgraph.backends.numba_helpers import joins_marked, set_bit
 
 
 @kernel(
@@ -90,25 +90,3 @@ def sweep_active(
                     through = dist.dtype.type(far + w)
                     if through < near and through < atomic_min(dist, u, through):
                         set_bit(lowered, u)
-
-
-@kernel(lanes=32, dist_t="dist")
-def gather_lowered(lo, hi, num_states, limit, dist, lowered, pending, least, counters):
-    """Add the lowered states within limit[0] to the pending ones, and find the least distance of these.
-
-    Work items are words of bits. `counters` are: lowered states.
-    """
-    count = 0
-    nearest = top_of(dist)
-    for word in range(lo, hi):
-        if not (lowered[word] | pending[word]):
-            continue
-        for i in range(min(32, num_states - (word << 5))):
-            own = dist[(word << 5) + i]
-            if (lowered[word] >> i) & 1 and own <= limit[0] and own != top_of(dist):
-                pending[word] |= 1 << i
-                count += 1
-            if (pending[word] >> i) & 1:
-                nearest = min(nearest, own)
-    atomic_min(least, 0, nearest)
-    atomic_add(counters, 0, count)

@@ -11,6 +11,28 @@ from twins.sweeps import SEGMENT_BITS, WINDOW_BITS, flagged_units
 from mgraph.types import unreached_of
 
 
+def gather_lowered(draw: st.DrawFn) -> Case:
+    dtype = draw(types).dist
+    random = np.random.default_rng(draw(seeds))
+    num_states = draw(st.integers(1, 3000))
+    top = unreached_of(dtype)
+    dist = random.integers(0, 9, num_states).astype(dtype)
+    dist[some(random, num_states)] = top
+    lowered = bits(some(random, num_states, draw(st.sampled_from([0.01, 0.4]))))
+    pending = bits(some(random, num_states, 0.1))
+    return Case({
+        "lo": 0,
+        "hi": len(pending),
+        "num_states": num_states,
+        "limit": np.array([draw(st.sampled_from([4, top]))], dtype),
+        "dist": dist,
+        "lowered": lowered,
+        "pending": pending,
+        "least": np.full(1, top, dtype),
+        "counters": np.zeros(1, np.int64),
+    })  # fmt: skip
+
+
 def mark_states(draw: st.DrawFn) -> Case:
     dtype = draw(types).dist
     random = np.random.default_rng(draw(seeds))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 from twins.case import Arrays, Case
-from twins.drawing import Types, bits, seeds, some, types
+from twins.drawing import Types, types
 from twins.sweeps import SEGMENT_BITS, listed_units, marks, units
 
 from mgraph.types import unreached_of
@@ -50,28 +50,6 @@ def sweep_active(draw: st.DrawFn) -> Case:
     dist = args.pop("dist")
     lowered = np.zeros(len(dist) >> 5, np.uint32)
     return Case(listed_units(random, args) | {"marks": marks(random, len(dist)), "dist": dist, "lowered": lowered})
-
-
-def gather_lowered(draw: st.DrawFn) -> Case:
-    dtype = draw(types).dist
-    random = np.random.default_rng(draw(seeds))
-    num_states = draw(st.integers(1, 3000))
-    top = unreached_of(dtype)
-    dist = random.integers(0, 9, num_states).astype(dtype)
-    dist[some(random, num_states)] = top
-    lowered = bits(some(random, num_states, draw(st.sampled_from([0.01, 0.4]))))
-    pending = bits(some(random, num_states, 0.1))
-    return Case({
-        "lo": 0,
-        "hi": len(pending),
-        "num_states": num_states,
-        "limit": np.array([draw(st.sampled_from([4, top]))], dtype),
-        "dist": dist,
-        "lowered": lowered,
-        "pending": pending,
-        "least": np.full(1, top, dtype),
-        "counters": np.zeros(1, np.int64),
-    })  # fmt: skip
 
 
 def _without_count(result: Arrays) -> Arrays:
