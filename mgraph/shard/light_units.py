@@ -45,7 +45,7 @@ def require_light_units(shard: Shard, blocks: Blocks) -> bool:
     if blocks.groups:
         return True
     backend = shard.backend
-    whole = groups_of(shard, blocks)
+    whole = [whole_group(shard, blocks)]
     if blocks.weights is None or not blocks.num_edges:
         blocks.groups = whole
         return True
@@ -64,7 +64,12 @@ def require_light_units(shard: Shard, blocks: Blocks) -> bool:
 
 def groups_of(shard: Shard, blocks: Blocks) -> list[UnitGroup]:
     """Return the groups of units, light ones first: one group where they are not divided."""
-    return blocks.groups or [UnitGroup(None, 1 if blocks.weights is None else shard.info.min_weight)]
+    return blocks.groups or [whole_group(shard, blocks)]
+
+
+def whole_group(shard: Shard, blocks: Blocks) -> UnitGroup:
+    """Return all units as one group."""
+    return UnitGroup(None, 1 if blocks.weights is None else shard.info.min_weight)
 
 
 def _quantile(backend: Backend, weights: Array) -> float | int:

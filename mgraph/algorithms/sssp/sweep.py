@@ -1,15 +1,15 @@
 """Find shortest paths by sweeps over edge blocks (Kolganov; Bellman and Ford), on any number of ranks.
 
     distance of the sources = 0, of all others = infinity
-    repeat:
-        for the light edges of this rank, several times, then for its heavy ones (light_units.py):
-            active = the states lowered since the last sweep of these edges
-            open = the states farther than the nearest active one and the least weight
-            sweep: for every edge (u, v, w) from an active state to an open one, or back, read once:
-                distance[v] = min(distance[v], distance[u] + w)
-                distance[u] = min(distance[u], distance[v] + w)     if the edge goes both ways
-        distance = the minimum over the ranks
-    until no rank lowered a distance
+    repeat until no state is pending for any edges:
+        the next edges: the heavy ones of the sources; then light ones while they have pending states, a few times;
+            then heavy ones (light_units.py)
+        active = the states pending for these edges, which are those lowered since their last sweep
+        open = the states farther than the nearest active one and the least weight
+        sweep: for every edge (u, v, w) from an active state to an open one, or back, read once:
+            distance[v] = min(distance[v], distance[u] + w)
+            distance[u] = min(distance[u], distance[v] + w)     if the edge goes both ways
+        distance = the minimum over the ranks, of the lowered states where these are few
 
 Every rank holds an equal share of the edges, sorted in segments, and all distances. A sweep tests two bits of the ends
 of an edge before it reads a distance, and does not read a unit of edges if its segment and its window of starts have no
@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mgraph.algorithms.bfs.step_kernels import mark_bits
 from mgraph.algorithms.common.checkpoints import KeptState
 from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.common.unit_flags import ALL_BITS, UnitFlags, add
@@ -30,13 +31,15 @@ from mgraph.algorithms.sssp.sweep_kernels import sweep_active
 from mgraph.algorithms.variant import GraphSizes, Variant
 from mgraph.comm.base import Communicator
 from mgraph.shard.edge_blocks import require_blocks
-from mgraph.shard.light_units import groups_of
+from mgraph.shard.light_units import groups_of, whole_group
 from mgraph.shard.shard import Blocks, Shard
 from mgraph.types import Array, unreached_of
 
 # Sweeps of the light edges before the heavy ones, at most. Of 4 to 12, with 8 sweeps of RMAT and uniform graphs read
 # fewest edges.
 MAX_LIGHT_SWEEPS = 8
+# Lowered states are sent as a list where at most this share of all words of 32 has one, on all ranks together.
+MAX_LISTED = 1 / 8
 
 
 def sssp_sweep(
@@ -54,28 +57,26 @@ def sssp_sweep(
         search.begin(sources)
     else:
         search.resume(kept.values)
-    improved = 1
-    while improved:
-        lowered, counts = search.settle()
-        improved, is_due = comm.sum(lowered, trace.checkpoints.is_due())
-        reduced = search.exchange() if improved else 0
-        trace.superstep(method="sweep", frontier=improved, reduced_bytes=reduced, **counts)
-        if improved and is_due:
+    while (group := search.next_group()) is not None:
+        counts = search.sweep(group)
+        reduced = search.exchange()
+        frontier = search.gather()
+        trace.superstep(method="sweep", frontier=frontier, reduced_bytes=reduced, **counts)
+        if frontier and trace.checkpoints.are_due(comm):
             # Any arc may still lower a distance.
             trace.checkpoints.keep(KeptState(search.owned(), 0))
     return Traversal(search.owned(), None)
 
 
 class DistanceSweeps:
-    """The distances of all states, and which of them have been lowered.
+    """The distances of all states, and which of them have been lowered; all are the same on every rank.
 
     Attributes
     ----------
     lowered
         Bits of the states that the last sweep has lowered.
     pending
-        For each group of units, bits of the states lowered since their last sweep; of several ranks, also
-        of those lowered since the last exchange.
+        For each group of units, bits of the states lowered since its last sweep.
     least
         The least distance of each of these.
     """
@@ -89,8 +90,9 @@ class DistanceSweeps:
         self.shard = shard
         self.comm = comm
         self.blocks = blocks
-        self.groups = groups_of(shard, blocks)
-        self.num_units = [blocks.num_units if units is None else int(units.sum()) for units, _ in self.groups]
+        # Every rank sweeps the same group.
+        groups = groups_of(shard, blocks)
+        self.groups = [whole_group(shard, blocks)] if comm.any(len(groups) == 1) else groups
         self.top = dtype.type(unreached_of(dtype))
         self.has_no_limit = cutoff is None
         self.limit = backend.to_device(np.array([self.top if cutoff is None else cutoff], dtype))
@@ -99,18 +101,19 @@ class DistanceSweeps:
         num_words = self.flags.num_words
         self.marks = xp.empty(num_words, np.uint64)
         self.lowered = xp.zeros(num_words, np.uint32)
-        self.pending = xp.zeros((len(self.groups) + (comm.size > 1), num_words), np.uint32)
-        self.least = np.full(len(self.pending), self.top)
-        self.counters = xp.zeros(len(self.pending), np.int64)
+        self.pending = xp.zeros((len(self.groups), num_words), np.uint32)
+        self.least = np.full(len(self.groups), self.top)
+        self.counters = xp.zeros(len(self.groups), np.int64)
         self.is_at_sources = False
+        self.num_light_sweeps = 0
 
     def begin(self, sources: list[int]) -> None:
         """Lower the distances of the sources."""
         partition = self.shard.partition
         states = np.array([partition.state(p) for p in set(sources)], partition.dtype)
         self.dist[self.shard.backend.to_device(states)] = 0
-        self._gather_all()
         self.is_at_sources = True
+        self._gather_all()
 
     def resume(self, kept: Array) -> None:
         """Go on from the distances of the owned vertices."""
@@ -119,49 +122,59 @@ class DistanceSweeps:
         self.comm.allreduce(self.dist, "min")
         self._gather_all()
 
-    def settle(self) -> tuple[int, dict[str, int]]:
-        """Sweep the light edges until they lower nothing, or some times, then the heavy ones; return what fell."""
-        *lighter, heaviest = range(len(self.groups))
-        order = [*lighter * MAX_LIGHT_SWEEPS, heaviest]
-        if lighter and self.is_at_sources:
-            # Few edges. With the sources no longer pending, heavy edges lead as far as the nearest of all others does.
-            order.insert(0, heaviest)
-        self.is_at_sources = False
-        lowered = 0
-        counts = {"arcs": 0, "edges": 0, "skipped_units": 0}
-        for k in order:
-            if self.least[k] < self.top:
-                num_edges, skipped = self._sweep(k)
-                lowered += self._gather()
-                counts["edges"] += num_edges
-                counts["skipped_units"] += skipped
-        counts["arcs"] = counts["edges"] << self.flags.both_ways
-        return lowered, counts
+    def next_group(self) -> int | None:
+        """Return the group of units to sweep next, None at the end.
 
-    def _sweep(self, k: int) -> tuple[int, int]:
-        """Sweep the units of a group; return how many edges have been read, and how many units have not."""
+        The sources have few edges, and all other vertices may be far: once the sources are not pending, heavy edges
+        lead as far as the nearest of all others does, which leaves fewer states open.
+        """
+        light = 0
+        heavy = len(self.groups) - 1
+        is_pending = self.least < self.top
+        may_be_light = self.num_light_sweeps < MAX_LIGHT_SWEEPS or not is_pending[heavy]
+        group = light if is_pending[light] and may_be_light and not self.is_at_sources else heavy
+        self.is_at_sources = False
+        self.num_light_sweeps = 0 if group == heavy else self.num_light_sweeps + 1
+        return group if is_pending[group] else None
+
+    def sweep(self, group: int) -> dict[str, int]:
+        """Lower distances over the edges of a group of units from pending states; return what was read."""
         blocks = self.blocks
-        units_of_group, least_weight = self.groups[k]
-        self.flags.mark(self.pending[k], add(self.least[k], least_weight), self.dist, self.marks)
-        self.pending[k] = 0
+        units_of_group, least_weight = self.groups[group]
+        self.flags.mark(self.pending[group], add(self.least[group], least_weight), self.dist, self.marks)
+        self.pending[group] = 0
         units, num_edges = self.flags.units_of(blocks, units_of_group)
         sweep_active[self.shard.backend](
             0, len(units), units, *blocks.edges, blocks.weights, blocks.shape.segment_bits, self.flags.both_ways,
             self.marks, self.dist, self.lowered,
         )  # fmt: skip
-        return num_edges, self.num_units[k] - len(units)
+        return {
+            "arcs": num_edges << self.flags.both_ways,
+            "edges": num_edges,
+            "skipped_units": blocks.num_units - len(units),
+        }
 
     def exchange(self) -> int:
-        """Lower all distances to the minimum over the ranks; return the bytes exchanged."""
+        """Lower distances to the minimum over the ranks; return the bytes that each rank reduces or receives."""
         if self.comm.size == 1:
             return 0
-        changed = self.pending[-1, : len(self.dist) // 32]
-        self.comm.allreduce(self.dist, "min")
-        unite_bits(self.comm, self.shard.backend, changed)
-        self.pending[:-1] |= self.pending[-1]
-        self.pending[-1] = 0
-        self._gather()
-        return int(self.dist.nbytes + changed.nbytes)
+        xp = self.shard.backend.xp
+        bits = self.lowered[: len(self.dist) // 32]
+        words = xp.flatnonzero(bits)
+        (num_words,) = self.comm.sum(len(words))
+        if num_words > MAX_LISTED * len(bits):
+            self.comm.allreduce(self.dist, "min")
+            unite_bits(self.comm, self.shard.backend, bits)
+            return int(self.dist.nbytes + bits.nbytes)
+        row, bit = xp.nonzero(xp.unpackbits(bits[words].view(np.uint8), bitorder="little").reshape(-1, 32))
+        states = (words[row] << 5 | bit).astype(self.shard.partition.dtype)
+        num_bytes = 0
+        lists = (self.comm.alltoallv([column] * self.comm.size) for column in (states, self.dist[states]))
+        for listed, values in zip(*lists, strict=True):
+            self.dist[listed] = xp.minimum(self.dist[listed], values)
+            mark_bits[self.shard.backend](0, len(listed), listed, self.lowered)
+            num_bytes += listed.nbytes + values.nbytes
+        return num_bytes
 
     def owned(self) -> Array:
         """Return the distances of the owned vertices, those beyond the cutoff unreached."""
@@ -172,17 +185,17 @@ class DistanceSweeps:
     def _gather_all(self) -> None:
         """Let every reached state be pending."""
         self.lowered[:] = ALL_BITS
-        self._gather()
+        self.gather()
 
-    def _gather(self) -> int:
-        """Let the lowered states be pending; return how many there are."""
+    def gather(self) -> int:
+        """Let the lowered states be pending for all groups; return how many there are."""
         backend = self.shard.backend
         least = backend.full(len(self.least), self.top, self.dist.dtype)
         self.counters[:] = 0
-        for row, pending in enumerate(self.pending):
+        for group, pending in enumerate(self.pending):
             gather_lowered[backend](
-                0, len(pending), len(self.dist), self.limit, self.dist, self.lowered, pending, least[row : row + 1],
-                self.counters[row : row + 1],
+                0, len(pending), len(self.dist), self.limit, self.dist, self.lowered, pending,
+                least[group : group + 1], self.counters[group : group + 1],
             )  # fmt: skip
         self.lowered[:] = 0
         self.least = backend.to_host(least)
@@ -192,8 +205,8 @@ class DistanceSweeps:
 def _bytes(sizes: GraphSizes) -> int:
     """Return the bytes of a search: the distance of each state and its bits, and its parent."""
     gathered = sizes.state * sizes.states if sizes.partition.num_ranks > 1 else 0
-    # Two marks, lowered and pending ones of both groups and of the exchange; of parents marks, and two active ones.
-    bits = 10 * sizes.states // 8
+    # Two marks, lowered and pending ones of both groups; of parents marks, and two active ones.
+    bits = 9 * sizes.states // 8
     # Parents of all states, marks of reached vertices, and sums of degrees. A pool keeps freed memory: parts add up.
     return sizes.state * sizes.states + bits + gathered + sizes.vertex * sizes.states + 8 * sizes.owned
 
