@@ -79,7 +79,7 @@ The model omits:
 - Larger graphs are assumed to need the same number of supersteps, and all ranks to have equal shares of each.
 - Caches: the time for each arc is the same at every size.
 - The sweeps' reduction of all states is modeled by its bytes, in rings: its latency grows with the number of ranks, not
-  with its logarithm.
+  with its logarithm. Lists of lowered states, which shortest paths send where few have fallen, count as if reduced.
 """
 
 

@@ -49,6 +49,14 @@ def unreached_of(dtype: np.dtype) -> float | int:
     return float("inf") if dtype.kind == "f" else int(np.iinfo(dtype).max)
 
 
+def saturating_sum(distance: Any, weight: float | int) -> np.generic:
+    """Return a sum in the dtype of distances, at most that of unreached states."""
+    if distance.dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            return distance + distance.dtype.type(weight)
+    return distance.dtype.type(min(int(distance) + int(weight), unreached_of(distance.dtype)))
+
+
 def signed(word: int) -> int:
     """Return the int64 with the bits of an unsigned 64-bit word, for a kernel's parameter."""
     return word - (1 << 64) if word >> 63 else word

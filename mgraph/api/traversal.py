@@ -56,8 +56,8 @@ def bfs(
     return_predecessors
         Whether to return predecessors: of the neighbors one hop nearer, the first in the vertex order.
     method
-        `frontier` scans the arcs of changed vertices only, `sweep` every edge in every superstep; `auto` chooses. The
-        short name of a variant (`docs/variants.md`), such as `step` or `persistent`, requests that one, or is refused.
+        `frontier` scans the arcs of changed vertices only, `sweep` edges in blocks; `auto` chooses. The short name of a
+        variant (`docs/variants.md`), such as `step` or `persistent`, requests that one, or is refused.
     checkpoint
         A folder that all ranks share, in which the search keeps its state from time to time (the setting
         `mgraph.checkpoint-every`). An equal search goes on from there, on any number of ranks. Docs: checkpoints.md.
@@ -154,7 +154,7 @@ def sssp(
     return_predecessors
         Whether to return predecessors.
     method
-        `frontier` relaxes near vertices before far ones, `sweep` every edge in every superstep; `auto` chooses. The
+        `frontier` relaxes near vertices before far ones, `sweep` edges in blocks, light ones first; `auto` chooses. The
         short name of a variant (`docs/variants.md`), such as `near_far` or `persistent`, takes that one, or is refused.
     checkpoint
         A folder that all ranks share, in which the search keeps its state from time to time (the setting

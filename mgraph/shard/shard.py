@@ -120,6 +120,8 @@ class UnitGroup(NamedTuple):
 class Blocks(EdgeBlocks):
     """Edges sorted by window, segment and sub-window, both ends of each packed into 32 bits.
 
+    Where units are divided into light and heavy ones, sub-windows rise within a unit.
+
     Edge e of tile t and unit u starts at `tile_starts[t] + (words[e] >> segment_bits)` and ends at
     `unit_segments[u] + (words[e] & mask)`. A tile has one sub-window and one segment; a unit is a run of
     tiles with one window and one segment: unit_tiles[u] .. unit_tiles[u + 1], edges

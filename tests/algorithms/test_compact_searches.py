@@ -28,6 +28,7 @@ from mgraph.cluster.in_process import InProcessCluster
 from mgraph.generate.rmat import Rmat
 from mgraph.planning.memory import plan_graph
 from mgraph.rank_jobs.traversal import have_arcs, vertex_of_most_arcs
+from mgraph.shard.light_units import require_light_units
 from mgraph.types import none_of, unreached_of
 from mgraph.validation.traversal import validate_traversal
 
@@ -103,6 +104,8 @@ def test_predecessors_of_drawn_graphs_equal_the_oracle(drawn, num_ranks, order):
         with_state = [int(p) for p in positions[sources] if p < shards[0].partition.num_positions]
 
         def program(shard, comm, part, starts=with_state):
+            if comm.rank != 1:
+                require_light_units(shard, *shard.blocks.values())
             return find_predecessors_by_sweep(shard, comm, starts, part)
 
         results = run_on_ranks(program, shards, parts=[(part,) for part in parts])

@@ -47,7 +47,9 @@ from mgraph.cluster.base import Rank
 from mgraph.ingest.build import build
 from mgraph.rank_jobs import components, core_numbers, traversal
 from mgraph.shard.arc_bins import make_arc_bins
+from mgraph.shard.edge_blocks import require_blocks
 from mgraph.shard.in_rows import require_in_rows
+from mgraph.shard.light_units import require_light_units
 from mgraph.shard.user_ids import edges_of_users
 from mgraph.types import LEVEL
 from mgraph.validation.bridges import validate_bridges
@@ -70,6 +72,8 @@ def rank_program(_, comm, case, order, sources, how, seed):
     backend = EmulatedBackend(seed=100 * seed + comm.rank, block=32, blocks=3)
     shard = build(CaseEdges(case), backend, comm, order=order, layout=layout)
     require_in_rows(shard, comm)
+    if search is sssp_sweep:
+        require_light_units(shard, require_blocks(shard, comm, state_dtype(shard.info)))
     found = search(
         shard, comm, sources, Trace(backend, comm), *([] if "bfs" in search.__name__ else [state_dtype(shard.info)])
     )

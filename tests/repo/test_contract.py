@@ -16,6 +16,7 @@ from registers import ARCHITECTURES, RECORD, assemble, differing, key, modules, 
 from mgraph.algorithms.bfs import persistent_multi_gpu_kernels as bfs_multi_gpu
 from mgraph.algorithms.bfs.persistent_kernels import MAX_QUEUED
 from mgraph.algorithms.common import multi_gpu_search as multi_gpu_search
+from mgraph.algorithms.common.unit_flags_kernels import MARKED_PAIRS
 from mgraph.algorithms.sssp import persistent_multi_gpu_kernels as sssp_multi_gpu
 from mgraph.algorithms.sssp.delta_stepping import LAST_SHARE, TAIL_SHARE
 from mgraph.backends.cuda_source import module_text
@@ -23,9 +24,19 @@ from mgraph.backends.kernel import TYPEDEFS, kernel
 from mgraph.backends.numba_helpers import WEIGHT_CLASSES
 from mgraph.backends.shared_names import ControlLayout, Names, Offsets, WorkArea
 from mgraph.comm import peer_memory
+from mgraph.shard.block_headers import MAX_SEGMENT_BITS, UNIT_SIZE, WORD_BITS
 
 # Registers of a multiprocessor, on all architectures.
 REGISTERS = 1 << 16
+
+
+def test_pairs_of_marked_states_fit_shared_memory_and_their_words():
+    """A warp has shared memory for as many pairs as it holds, and a pair has an edge and its end in 32 bits."""
+    text = text_of("backends/device/tiles")
+    depth = int(re.search(r"TEST_DEPTH = (\d+)", text)[1])
+    assert "MARKED_PAIRS = 32 * (1 + TEST_DEPTH)" in text
+    assert 32 * (1 + depth) == MARKED_PAIRS
+    assert UNIT_SIZE << MAX_SEGMENT_BITS <= 1 << WORD_BITS
 
 
 def test_there_are_kernels():

@@ -12,6 +12,7 @@ from on_ranks import run_on_ranks
 from sweep_checks import TINY
 from zoo import ZOO, make_case, random_case
 
+from mgraph.errors import CommAborted
 from mgraph.shard import light_units
 from mgraph.shard.edge_blocks import build_blocks
 from mgraph.shard.light_units import groups_of, require_light_units
@@ -95,22 +96,38 @@ def test_without_memory_there_is_one_group_until_there_is_some(monkeypatch):
     assert len(blocks.groups) == 2
 
 
-def test_blocks_stay_whole_where_a_division_fails(monkeypatch):
+class Failing:
+    """The kernel, which fails in a launch after the first ones, when it has written some of its output."""
+
+    def __init__(self, error: type[Exception]) -> None:
+        self.kernel = light_units.place_light_first
+        self.error = error
+        self.launches = 0
+
+    def __getitem__(self, backend):
+        def launch(lo, hi, *args):
+            self.launches += 1
+            fails = self.launches == 3
+            self.kernel[backend](lo, (lo + hi) // 2 if fails else hi, *args)
+            if fails:
+                raise self.error
+
+        return launch
+
+
+@pytest.mark.parametrize("error", [MemoryError, CommAborted])
+def test_blocks_stay_whole_where_a_division_fails(error, monkeypatch):
     shard, blocks = blocks_of(random_case(3, 300))
     before = sorted(edges_of(blocks))
-    divide = light_units._divide_batch
-    calls = []
-
-    def fail_later(*args):
-        calls.append(args)
-        if len(calls) == 3:
-            raise MemoryError
-        return divide(*args)
-
+    num_units = blocks.num_units
     with monkeypatch.context() as failing:
-        failing.setattr(light_units, "_divide_batch", fail_later)
-        with pytest.raises(MemoryError):
-            require_light_units(shard, blocks)
+        failing.setattr(light_units, "place_light_first", Failing(error))
+        if error is MemoryError:
+            assert not require_light_units(shard, blocks)
+        else:
+            with pytest.raises(error):
+                require_light_units(shard, blocks)
+    assert blocks.num_units > num_units
     assert sorted(edges_of(blocks)) == before
     assert not blocks.groups
     assert require_light_units(shard, blocks)

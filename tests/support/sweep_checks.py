@@ -19,17 +19,27 @@ WHOLE = BlockShape(segment_bits=15, subwindow_bits=17, window_bits=22, unit_size
 WHOLE_WIDE = BlockShape(segment_bits=14, subwindow_bits=18, window_bits=22, unit_size=1 << 17)
 
 
-def run_sweep(program, shards: list[Shard], sources: list[int], *args, shape: BlockShape = TINY):
+def on_all(rank: int) -> bool:
+    """Units are divided on every rank."""
+    return True
+
+
+def on_some(rank: int) -> bool:
+    """Units are not divided on the first rank."""
+    return rank > 0
+
+
+def run_sweep(program, shards: list[Shard], sources: list[int], *args, shape: BlockShape = TINY, divided=on_all):
     """Run a sweep; return its results in owner layout, and the supersteps of every rank.
 
-    Ranks need not agree on light units: the first of several has none.
+    Units are divided by weight on the ranks for which `divided` is true.
     """
     with_state = [p for p in positions_of(shards)[sources].tolist() if p < shards[0].partition.num_positions]
 
     def run(shard: Shard, comm):
         shard.blocks = {width: build_blocks(shard, comm, shape) for width in (4, 8)}
         for blocks in shard.blocks.values():
-            if comm.rank or comm.size == 1:
+            if divided(comm.rank):
                 require_light_units(shard, blocks)
         trace = Trace(shard.backend, comm)
         return program(shard, comm, with_state, trace, *args), trace.supersteps

@@ -1,19 +1,17 @@
-"""Which units of edges a sweep reads: those that may have an edge from an active state to an open one.
+"""Which units a sweep reads: those that may join an active state with an open one.
 
 An active state may lower others, or be the parent of others; an open one may be lowered, or has no parent yet. Each
 range of states has two flags, whether one of it is active and whether one is open. A unit of edge blocks has one window
-of starts and one segment of ends, so that four flags tell whether it is read.
+of starts and one segment of ends, so that four flags decide whether it is read.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
 from mgraph.algorithms.common.unit_flags_kernels import mark_states, mark_units
 from mgraph.shard.shard import Blocks, BlockShape, Shard
-from mgraph.types import Array, unreached_of
+from mgraph.types import Array
 
 ALL_BITS = 0xFFFFFFFF
 
@@ -25,6 +23,10 @@ class UnitFlags:
     ----------
     num_words
         Words of a bit of every state, with those of a last segment that ends beyond the last state.
+    both_ways
+        1 if edges go both ways, else 0.
+    shape
+        That, the stride and the multiplier of states, and the bits of a segment and of a window, for kernels.
     segments, windows
         Whether each range has an active state, and whether it has an open one.
     """
@@ -56,23 +58,15 @@ class UnitFlags:
         self.segments[:] = 0
         self.windows[:] = 0
 
-    def units_of(self, part: Blocks, among: Array | None = None) -> tuple[Array, int]:
-        """Return the units to read, of those that `among` marks, and how many edges they have.
+    def units_of(self, part: Blocks, group: Array | None = None) -> tuple[Array, int]:
+        """Return the units to read, of a group of units or of all, and how many edges they have.
 
         In order: units of one window follow each other, so that its states stay in the cache.
         """
         xp = self.backend.xp
-        is_read = xp.ones(part.num_units, np.uint8) if among is None else among.copy()
+        is_read = xp.ones(part.num_units, np.uint8) if group is None else group.copy()
         self.counters[:] = 0
         mark_units[self.backend](
             0, part.num_units, *part.edges[:-1], self.shape, self.segments, self.windows, is_read, self.counters
         )
         return xp.flatnonzero(is_read), int(self.counters[0])
-
-
-def add(distance: Any, weight: float | int) -> np.generic:
-    """Return a sum in the dtype of distances, at most that of unreached states."""
-    if distance.dtype.kind == "f":
-        with np.errstate(over="ignore"):
-            return distance + distance.dtype.type(weight)
-    return distance.dtype.type(min(int(distance) + int(weight), unreached_of(distance.dtype)))

@@ -7,7 +7,7 @@ extern "C" __global__ void gather_lowered(i64 lo, i64 hi, i64 num_states, const 
   const dist_t top = top_of<dist_t>::value();
   dist_t nearest = top;
   i64 count = 0;
-  // A warp looks at 32 words, of which each lane holds one.
+  // A warp reads 32 words, of which each lane holds one.
   for (i64 words = lo + 32 * warp_index(); words < hi; words += 32 * warp_count()) {
     i64 word = words + lane_index();
     u32 before = word < hi ? pending[word] : 0, fallen = word < hi ? lowered[word] : 0, added = 0;

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from mgraph.algorithms.common.unit_flags import ALL_BITS, UnitFlags, add
+from mgraph.algorithms.common.unit_flags import ALL_BITS, UnitFlags
 from mgraph.algorithms.common.unit_flags_kernels import gather_lowered
 from mgraph.algorithms.derived import EDGE_BLOCKS
 from mgraph.algorithms.predecessors.sweep_kernels import sweep_equal, sweep_marked, sweep_nearer
@@ -29,7 +29,7 @@ from mgraph.shard.edge_blocks import require_blocks
 from mgraph.shard.light_units import groups_of
 from mgraph.shard.shard import Blocks, Shard, UnitGroup
 from mgraph.shard.user_ids import gather_states
-from mgraph.types import LEVEL, Array, none_of, unreached_of
+from mgraph.types import LEVEL, Array, none_of, saturating_sum, unreached_of
 
 # States of which the least distance is found at once, in little memory.
 PIECE = 1 << 24
@@ -85,19 +85,22 @@ class ParentSweeps:
         backend = self.shard.backend
         flags = UnitFlags(self.shard, self.blocks.shape)
         marks = backend.xp.empty(flags.num_words, np.uint64)
-        steps = self._nearest(flags.num_words)
+        steps = self._steps(flags.num_words)
         for part in self.blocks.on_device(weighted=self.is_weighted):
             groups = groups_of(self.shard, part) if self.is_weighted else [UnitGroup(None, 1)]
             for (units_of_group, least_weight), (active, nearest) in itertools.product(groups, steps):
-                flags.mark(active, _below(add(nearest, least_weight)), self.dist, marks)
+                flags.mark(active, _below(saturating_sum(nearest, least_weight)), self.dist, marks)
                 units, _ = flags.units_of(part, units_of_group)
                 sweep_marked[backend](
                     0, len(units), units, *part.edges, part.weights if self.is_weighted else None,
                     part.shape.segment_bits, self.shape, marks, self.dist, self.parents,
                 )  # fmt: skip
 
-    def _nearest(self, num_words: int) -> list[tuple[Array, np.generic]]:
-        """Return bits of the vertices at distance 0, bits of all, and the least distance of the others."""
+    def _steps(self, num_words: int) -> list[tuple[Array, np.generic]]:
+        """Return the bits of vertices at distance 0 and those of all, with the distance of the nearest one.
+
+        That of all does not count those at 0, of which the edges have been read.
+        """
         backend = self.shard.backend
         xp = backend.xp
         dtype = self.dist.dtype

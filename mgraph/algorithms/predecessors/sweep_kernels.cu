@@ -43,12 +43,12 @@ extern "C" __global__ void __launch_bounds__(256)
                  const weight_t* weights, i64 segment_bits, const i64* shape, const u64* marks,
                  const dist_t* dist, vertex_t* parents) {
   i64 both_ways = shape[1];
-  auto visit = [&](vertex_t u, vertex_t v, i64 e) {
+  auto visit = [&](i64 u, i64 v, i64 e) {
     dist_t start = load_readonly(&dist[u]), end = load_readonly(&dist[v]);
     dist_t w = weight_of(weights, e);
     if (explains(start, w, end)) lower_parent(&parents[v], u, shape);
     if (both_ways && explains(end, w, start)) lower_parent(&parents[u], v, shape);
   };
-  each_marked_edge(lo, hi, {unit_tiles, unit_segments, tile_edges, tile_starts, words}, units,
-                   segment_bits, both_ways, marks, visit);
+  visit_marked_edges(lo, hi, {unit_tiles, unit_segments, tile_edges, tile_starts, words}, units,
+                     segment_bits, both_ways, marks, visit);
 }

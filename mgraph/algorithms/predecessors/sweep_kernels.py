@@ -52,7 +52,7 @@ def sweep_nearer(
 def sweep_equal(
     lo, hi, unit_tiles, unit_segments, tile_edges, tile_starts, words, weights, shape, dist, hops, parents
 ):  # fmt: skip
-    """Find for every open vertex the first, equally far, that was explained a hop before.
+    """Find for every unexplained vertex the first, equally far, that was explained a hop before.
 
     `hops` is a byte per state, 1 where it was explained before this round.
     """

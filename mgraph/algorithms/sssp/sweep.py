@@ -23,7 +23,7 @@ import numpy as np
 from mgraph.algorithms.bfs.step_kernels import mark_bits
 from mgraph.algorithms.common.checkpoints import KeptState
 from mgraph.algorithms.common.traversal import Trace, Traversal
-from mgraph.algorithms.common.unit_flags import ALL_BITS, UnitFlags, add
+from mgraph.algorithms.common.unit_flags import ALL_BITS, UnitFlags
 from mgraph.algorithms.common.unit_flags_kernels import gather_lowered
 from mgraph.algorithms.common.unite_bits import unite_bits
 from mgraph.algorithms.derived import EDGE_BLOCKS, LIGHT_UNITS
@@ -33,7 +33,7 @@ from mgraph.comm.base import Communicator
 from mgraph.shard.edge_blocks import require_blocks
 from mgraph.shard.light_units import groups_of, whole_group
 from mgraph.shard.shard import Blocks, Shard
-from mgraph.types import Array, unreached_of
+from mgraph.types import Array, saturating_sum, unreached_of
 
 # Sweeps of the light edges before the heavy ones, at most. Of 4 to 12, with 8 sweeps of RMAT and uniform graphs read
 # fewest edges.
@@ -69,7 +69,7 @@ def sssp_sweep(
 
 
 class DistanceSweeps:
-    """The distances of all states, and which of them have been lowered; all are the same on every rank.
+    """The distances of all states, and which of them fell: the same on every rank.
 
     Attributes
     ----------
@@ -79,6 +79,8 @@ class DistanceSweeps:
         For each group of units, bits of the states lowered since its last sweep.
     least
         The least distance of each of these.
+    is_at_sources
+        Whether only the sources are pending.
     """
 
     def __init__(self, shard: Shard, comm: Communicator, dtype: np.dtype, cutoff: float | int | None) -> None:
@@ -93,6 +95,7 @@ class DistanceSweeps:
         # Every rank sweeps the same group.
         groups = groups_of(shard, blocks)
         self.groups = [whole_group(shard, blocks)] if comm.any(len(groups) == 1) else groups
+        self.num_units = [blocks.num_units if units is None else int(units.sum()) for units, _ in self.groups]
         self.top = dtype.type(unreached_of(dtype))
         self.has_no_limit = cutoff is None
         self.limit = backend.to_device(np.array([self.top if cutoff is None else cutoff], dtype))
@@ -125,8 +128,8 @@ class DistanceSweeps:
     def next_group(self) -> int | None:
         """Return the group of units to sweep next, None at the end.
 
-        The sources have few edges, and all other vertices may be far: once the sources are not pending, heavy edges
-        lead as far as the nearest of all others does, which leaves fewer states open.
+        The sources have few of all edges, and all other vertices may be far: once the sources are not pending, heavy
+        edges lead as far as those of the nearest other one, which leaves fewer states open.
         """
         light = 0
         heavy = len(self.groups) - 1
@@ -141,7 +144,7 @@ class DistanceSweeps:
         """Lower distances over the edges of a group of units from pending states; return what was read."""
         blocks = self.blocks
         units_of_group, least_weight = self.groups[group]
-        self.flags.mark(self.pending[group], add(self.least[group], least_weight), self.dist, self.marks)
+        self.flags.mark(self.pending[group], saturating_sum(self.least[group], least_weight), self.dist, self.marks)
         self.pending[group] = 0
         units, num_edges = self.flags.units_of(blocks, units_of_group)
         sweep_active[self.shard.backend](
@@ -151,7 +154,7 @@ class DistanceSweeps:
         return {
             "arcs": num_edges << self.flags.both_ways,
             "edges": num_edges,
-            "skipped_units": blocks.num_units - len(units),
+            "skipped_units": self.num_units[group] - len(units),
         }
 
     def exchange(self) -> int:
@@ -170,10 +173,10 @@ class DistanceSweeps:
         states = (words[row] << 5 | bit).astype(self.shard.partition.dtype)
         num_bytes = 0
         lists = (self.comm.alltoallv([column] * self.comm.size) for column in (states, self.dist[states]))
-        for listed, values in zip(*lists, strict=True):
+        for rank, (listed, values) in enumerate(zip(*lists, strict=True)):
             self.dist[listed] = xp.minimum(self.dist[listed], values)
             mark_bits[self.shard.backend](0, len(listed), listed, self.lowered)
-            num_bytes += listed.nbytes + values.nbytes
+            num_bytes += (listed.nbytes + values.nbytes) * (rank != self.comm.rank)
         return num_bytes
 
     def owned(self) -> Array:

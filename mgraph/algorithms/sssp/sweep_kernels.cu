@@ -81,7 +81,7 @@ extern "C" __global__ void __launch_bounds__(256)
                  const i64* tile_edges, const i64* tile_starts, const u32* words,
                  const weight_t* weights, i64 segment_bits, i64 both_ways, const u64* marks,
                  dist_t* dist, u32* lowered) {
-  auto visit = [&](vertex_t u, vertex_t v, i64 e) {
+  auto visit = [&](i64 u, i64 v, i64 e) {
     dist_t near = load_relaxed(&dist[u]), far = load_relaxed(&dist[v]), w = weight_of(weights, e);
     if (near < far) {
       dist_t through = near + w;
@@ -91,6 +91,6 @@ extern "C" __global__ void __launch_bounds__(256)
       if (through < near) lower_marked(dist, u, through, lowered);
     }
   };
-  each_marked_edge(lo, hi, {unit_tiles, unit_segments, tile_edges, tile_starts, words}, units,
-                   segment_bits, both_ways, marks, visit);
+  visit_marked_edges(lo, hi, {unit_tiles, unit_segments, tile_edges, tile_starts, words}, units,
+                     segment_bits, both_ways, marks, visit);
 }

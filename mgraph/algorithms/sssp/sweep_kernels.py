@@ -1,4 +1,4 @@
-"""Relax edges in both directions from one read: those with an active end, or all edges.
+"""Relax edges in both directions from one read: those with an active end, or (streamed_search.py) all edges.
 
 `dist` only ever falls. A smaller value that one thread missed is found in the next sweep.
 """

@@ -81,7 +81,8 @@ constexpr int TEST_DEPTH = 4;
 // Pairs that a warp holds at most: fewer than a visit takes, and those of the edges tested at once.
 constexpr int MARKED_PAIRS = 32 * (1 + TEST_DEPTH);
 // The pairs of states that a warp has found in a unit, in shared memory: in the upper half of 64
-// bits the start, in the lower half the edge and the end.
+// bits the start, in the lower half the edge and the end, which fit as a unit has few edges
+// (shard/block_headers.py).
 struct PairQueue {
   u64* pairs;
   int count = 0;
@@ -102,9 +103,8 @@ struct PairQueue {
     int at = count + lane_index();
     if (at < end) {
       u64 pair = pairs[at];
-      vertex_t u = (vertex_t)(start + (i64)(pair >> 32));
-      vertex_t v = (vertex_t)(segment + ((u32)pair & ((1u << segment_bits) - 1)));
-      visit(u, v, edge + ((u32)pair >> segment_bits));
+      i64 v = segment + ((u32)pair & ((1u << segment_bits) - 1));
+      visit(start + (i64)(pair >> 32), v, edge + ((u32)pair >> segment_bits));
     }
     // Before the next pairs overwrite these.
     __syncwarp();
@@ -114,10 +114,10 @@ struct PairQueue {
 // state to an open one, or back with both_ways. A block processes a unit, with the marks of its
 // segment in shared memory. Few edges are visited as a rule: a warp collects them, so that none of
 // its threads is idle in a visit.
-template <class Visit> __device__ inline void each_marked_edge(i64 lo, i64 hi, const Blocks& blocks,
-                                                               const i64* units, i64 segment_bits,
-                                                               i64 both_ways, const u64* marks,
-                                                               Visit visit) {
+template <class Visit>
+__device__ inline void visit_marked_edges(i64 lo, i64 hi, const Blocks& blocks, const i64* units,
+                                          i64 segment_bits, i64 both_ways, const u64* marks,
+                                          Visit visit) {
   u64* ends = dynamic_shared<u64>();
   u32 mask = (1u << segment_bits) - 1;
   PairQueue queue{ends + (mask >> 5) + 2 + MARKED_PAIRS * (threadIdx.x >> 5)};
@@ -141,7 +141,7 @@ template <class Visit> __device__ inline void each_marked_edge(i64 lo, i64 hi, c
       while (begin < share.end) {
         u32 word[TEST_DEPTH], wanted[TEST_DEPTH];
         u64 starts[TEST_DEPTH];
-        vertex_t u[TEST_DEPTH];
+        i64 u[TEST_DEPTH];
         edge = begin + lane_index();
 #pragma unroll
         for (int k = 0; k < TEST_DEPTH; k++)
@@ -150,7 +150,7 @@ template <class Visit> __device__ inline void each_marked_edge(i64 lo, i64 hi, c
         for (int k = 0; k < TEST_DEPTH; k++) {
           wanted[k] = 0;
           if (edge + 32 * k >= share.end) continue;
-          u[k] = (vertex_t)(tiles.start_of(edge + 32 * k) + (word[k] >> segment_bits));
+          u[k] = tiles.start_of(edge + 32 * k) + (word[k] >> segment_bits);
           u32 end = offset + (word[k] & mask);
           u64 bits = ends[end >> 5] >> (end & 31);
           // An end that is open takes an active start, and one that is active an open start.
@@ -159,6 +159,7 @@ template <class Visit> __device__ inline void each_marked_edge(i64 lo, i64 hi, c
         }
 #pragma unroll
         for (int k = 0; k < TEST_DEPTH; k++) {
+          // Of the start bit 0 tells whether it is active, bit 1 whether it is open.
           u32 has = wanted[k] ? (u32)(starts[k] >> 32) & 1 | (u32)starts[k] << 1 & 2 : 0;
           queue.add(wanted[k] & has, u[k], edge + 32 * k, word[k] & mask);
         }
