@@ -122,9 +122,7 @@ def _read_host_blocks(units: _StoredUnits, plan: HostPlan, backend: Backend, com
     """Read the first units into memory of the device, and the others into parts in host memory."""
     # A plan counts the tables of a build as taken; a load holds the rank's own part of them alone.
     free = backend.free_bytes() - (plan.compact.tables - plan.compact.own_tables)
-    # Blocks that were divided before they were saved have more tiles than a build makes.
-    num_edges = plan.resident_edges(free) * min(plan.blocks / max(units.nbytes, 1), 1)
-    first = int(np.searchsorted(units.edges, num_edges, side="right")) - 1
+    first = int(np.searchsorted(units.edges, plan.resident_edges(free), side="right")) - 1
     resident = units.read(0, first, backend)
     host = host_backend(backend, comm)
     parts: list[HostPart] = []
