@@ -1,8 +1,8 @@
 """Divide the units of blocks into light and heavy ones, for the first shortest paths over them.
 
-Most distances are found over light edges alone: an eighth of all, read often, and the heavy ones seldom. The edges of
-every unit are put in order where they are, light ones first, and the heavy ones become a unit of their own: sweeps for
-anything else read the same blocks. What fails on the way leaves blocks of which some units are divided.
+Most distances are found over light edges alone: an eighth of all, read often, and the heavy ones seldom. In every unit
+the light edges are moved to the front, and the heavy ones become a unit of their own. All other sweeps read the same
+blocks. After a failure some units are divided and others not, and the blocks are valid.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ def load_blocks(
             shard.blocks[width] = units.read(0, units.count, backend)
         else:
             fullest = max(part.arrays["words"].count for part in store.parts)
-            # The plan of a build: a load takes less, and divides the blocks alike.
+            # The plan of a build: a load takes less. Units divided for shortest paths have some more tiles.
             plan, error = plan_of_edges(survey, backend, comm, chunks, fullest, in_use)
             if error:
                 raise WouldNotFit(error)

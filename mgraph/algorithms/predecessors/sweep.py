@@ -79,8 +79,8 @@ class ParentSweeps:
     def lower_over_all(self) -> None:
         """Lower parents over all edges that explain a distance.
 
-        Of a unit with edges of some weight at least, the ends that an edge explains are as far from its start. Vertices
-        at distance 0 have few edges as a rule, and all others may be far: so the ends are farther for these.
+        An edge explains a vertex that is farther than the nearest one by the edge's weight at least: only such vertices
+        are open. The edges of vertices at distance 0 are read apart, as all others may be far from these.
         """
         backend = self.shard.backend
         flags = UnitFlags(self.shard, self.blocks.shape)
@@ -97,9 +97,9 @@ class ParentSweeps:
                 )  # fmt: skip
 
     def _steps(self, num_words: int) -> list[tuple[Array, np.generic]]:
-        """Return the bits of vertices at distance 0 and those of all, with the distance of the nearest one.
+        """Return for two readings the bits of active vertices, and the distance of the nearest one.
 
-        That of all does not count those at 0, of which the edges have been read.
+        First the vertices at distance 0; then all, where the nearest one is that of the others.
         """
         backend = self.shard.backend
         xp = backend.xp

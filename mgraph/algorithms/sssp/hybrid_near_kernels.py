@@ -185,7 +185,7 @@ def is_wasteful(scanned, found_arcs, limit):
 
 @merged
 def has_many_repeated(repeated, relaxed):
-    """Return whether a bucket relaxed so many vertices repeatedly that the width is to be halved."""
+    """Return whether to halve the width: a bucket has relaxed too many vertices repeatedly."""
     return repeated * REPEATED_SHARE > relaxed + REPEATED_SLACK
 
 

@@ -97,6 +97,7 @@ class DistanceSweeps:
         self.groups = [whole_group(shard, blocks)] if comm.any(len(groups) == 1) else groups
         self.num_units = [blocks.num_units if units is None else int(units.sum()) for units, _ in self.groups]
         self.top = dtype.type(unreached_of(dtype))
+        self.own = slice(comm.rank * partition.stride, comm.rank * partition.stride + shard.num_owned)
         self.has_no_limit = cutoff is None
         self.limit = backend.to_device(np.array([self.top if cutoff is None else cutoff], dtype))
         self.dist = backend.full(partition.num_states, self.top, dtype)
@@ -120,16 +121,15 @@ class DistanceSweeps:
 
     def resume(self, kept: Array) -> None:
         """Go on from the distances of the owned vertices."""
-        first = self.comm.rank * self.shard.partition.stride
-        self.dist[first : first + self.shard.num_owned] = kept
+        self.dist[self.own] = kept
         self.comm.allreduce(self.dist, "min")
         self._gather_all()
 
     def next_group(self) -> int | None:
         """Return the group of units to sweep next, None at the end.
 
-        The sources have few of all edges, and all other vertices may be far: once the sources are not pending, heavy
-        edges lead as far as those of the nearest other one, which leaves fewer states open.
+        The heavy edges of the sources come first, alone. All other vertices may be far from the sources: the bound of
+        open states is then the distance of the nearest of these, and fewer states are open.
         """
         light = 0
         heavy = len(self.groups) - 1
@@ -181,8 +181,7 @@ class DistanceSweeps:
 
     def owned(self) -> Array:
         """Return the distances of the owned vertices, those beyond the cutoff unreached."""
-        first = self.comm.rank * self.shard.partition.stride
-        own = self.dist[first : first + self.shard.num_owned]
+        own = self.dist[self.own]
         return own if self.has_no_limit else self.shard.backend.xp.where(own <= self.limit, own, self.top)
 
     def _gather_all(self) -> None:
