@@ -235,10 +235,14 @@ class TooLargeForOneRank(Rmat):
     marker: str = ""
 
     def chunk(self, k: int, num_chunks: int, backend: Backend) -> EdgeChunk:
-        if k == 0:
-            pathlib.Path(self.marker).write_text(str(os.getpid()))
-        elif k == 1 and os.path.exists(self.marker) and pathlib.Path(self.marker).read_text() == str(os.getpid()):
-            raise WouldNotFit("more than its size predicts")
+        # Threads of a rank read chunks 0 and 1 at once: each marks its own first, so that one of them sees both marks.
+        marks = [pathlib.Path(f"{self.marker}-{os.getpid()}-{chunk}") for chunk in range(2)]
+        if k < 2:
+            marks[k].touch()
+            if all(mark.exists() for mark in marks):
+                for mark in marks:
+                    mark.unlink(missing_ok=True)
+                raise WouldNotFit("more than its size predicts")
         return super().chunk(k, num_chunks, backend)
 
 
