@@ -20,6 +20,7 @@ push those that do. Label-correcting all the same: no choice here decides the re
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 
@@ -74,9 +75,8 @@ def sssp_delta_stepping(
     backend = shard.backend
     dist = backend.full(shard.num_owned, unreached_of(dtype), dtype)
     dist[backend.to_device(own_states(shard.partition, comm.rank, sources))] = 0
-    search = BucketSearch(
-        shard, trace, dist, cutoff, default_delta(shard, dtype, mean_weight=typical_weight(shard, comm))
-    )
+    delta = default_delta(shard, dtype, mean_weight=typical_weight(shard, comm))
+    search = BucketSearch(shard, trace, dist, cutoff, delta, AtomicRelaxation(shard, dist))
     search.begin(0, 0)
     targets = backend.to_device(own_states(shard.partition, comm.rank, until).astype(np.int64))
     while True:
@@ -89,10 +89,91 @@ def sssp_delta_stepping(
             return Traversal(search.dist, None)
 
 
+class Relaxation(Protocol):
+    """Relaxes arcs of one search. `marked` is a bitmap of vertices for its use: clear before a call, and after."""
+
+    def wait(self, near: Array) -> None:
+        """Begin anew with these vertices below the bound; no others wait there."""
+
+    def relax_light(self, near: Array, bounds: Array, marked: Array, found: Array) -> tuple[int, int, int]:
+        """Relax the light arcs out of near, list in `found` what this lowers below the bound.
+
+        Return how many these are, the arcs, and the sum of the rows' lengths.
+        """
+
+    def relax_rows(
+        self, bucket: Array, bounds: Array, marked: Array, near: Array, num_near: int, found: Array, lowest: Array
+    ) -> tuple[int, int]:
+        """Relax all arcs of a bucket; append to near what this lowers below the bound.
+
+        Return the length of near and the arcs. What is near before is marked, and stays so. `lowest` falls to the least
+        distance that is not below the bound, and `found` may be written.
+        """
+
+
+class AtomicRelaxation:
+    """Relaxes arcs by atomic minima, on any backend."""
+
+    def __init__(self, shard: Shard, dist: Array) -> None:
+        assert shard.lightest_arcs is not None, "the caller has made them"
+        self.backend = shard.backend
+        self.rows = shard.rows
+        self.lightest = shard.lightest_arcs
+        self.scale = class_scale(shard.info)
+        self.dist = dist
+        self.counters = shard.backend.xp.zeros(3, np.int64)
+
+    def wait(self, near: Array) -> None:
+        pass
+
+    def relax_light(self, near: Array, bounds: Array, marked: Array, found: Array) -> tuple[int, int, int]:
+        backend = self.backend
+        rows = self.rows
+        self.counters[:] = 0
+        relax_light[backend](
+            0, len(near), near, rows.indptr, rows.targets, rows.weights, self.lightest.targets, self.lightest.weights,
+            self.scale, bounds, self.dist, marked, found, self.counters,
+        )  # fmt: skip
+        num_found, arcs, lengths = backend.to_host(self.counters).tolist()
+        clear_marks[backend](0, num_found, found, marked)
+        return num_found, arcs, lengths
+
+    def relax_rows(
+        self, bucket: Array, bounds: Array, marked: Array, near: Array, num_near: int, found: Array, lowest: Array
+    ) -> tuple[int, int]:
+        backend = self.backend
+        rows = self.rows
+        size = len(bucket)
+        begins = backend.xp.empty(size, np.int64)
+        offsets = backend.xp.zeros(size + 1, np.int64)
+        measure_rows[backend](0, size, bucket, rows.indptr, len(self.dist), begins, offsets[1:])
+        backend.xp.cumsum(offsets[1:], out=offsets[1:])
+        arcs = int(offsets[-1])
+        self.counters[:] = 0
+        relax_frontier[backend](
+            0, arcs, bucket, size, offsets, begins, rows.targets, rows.weights, bounds, self.dist, marked, found,
+            self.counters,
+        )  # fmt: skip
+        num_found = int(self.counters[0])
+        clear_marks[backend](0, num_found, found, marked)
+        self.counters[0] = num_near
+        # Far is not kept: in_far and far are not read.
+        split_found[backend](0, num_found, found, self.dist, bounds, 0, marked, near, bucket, lowest, self.counters)
+        return int(self.counters[0]), arcs
+
+
 class BucketSearch:
     """The arrays of one search, whose distances may have been found in part."""
 
-    def __init__(self, shard: Shard, trace: Trace, dist: Array, cutoff: float | int | None, delta: float | int) -> None:
+    def __init__(
+        self,
+        shard: Shard,
+        trace: Trace,
+        dist: Array,
+        cutoff: float | int | None,
+        delta: float | int,
+        relaxation: Relaxation,
+    ) -> None:
         assert shard.lightest_arcs is not None, "the caller has made them"
         backend = shard.backend
         n = shard.num_owned
@@ -100,6 +181,7 @@ class BucketSearch:
         xp = backend.xp
         self.backend = backend
         self.trace = trace
+        self.relaxation = relaxation
         self.n = n
         self.first_delta = delta
         self.rows = shard.rows
@@ -125,6 +207,7 @@ class BucketSearch:
         self._raise_bound(low)
         self.lowest[:] = self.top
         self.near_size = self._list_from(self.bounds, self.near)
+        self.relaxation.wait(self.near[: self.near_size])
 
     def waiting(self) -> Array:
         """Return the reached vertices that are not settled, between two buckets."""
@@ -143,17 +226,11 @@ class BucketSearch:
 
     def push(self) -> None:
         """Relax the light arcs out of near; near is then the vertices that this lowered below the bound."""
-        backend = self.backend
-        rows = self.rows
         size = self.near_size
-        self.counters[:] = 0
-        relax_light[backend](
-            0, size, self.near, rows.indptr, rows.targets, rows.weights, self.lightest.targets, self.lightest.weights,
-            self.scale, self.bounds, self.dist, self.marked, self.found, self.counters,
-        )  # fmt: skip
+        self.near_size, arcs, lengths = self.relaxation.relax_light(
+            self.near[:size], self.bounds, self.marked, self.found
+        )
         self.near, self.found = self.found, self.near
-        self.near_size, arcs, lengths = backend.to_host(self.counters).tolist()
-        clear_marks[backend](0, self.near_size, self.near, self.marked)
         self.bucket_row_arcs += lengths
         self.bucket_arcs += arcs
         self.trace.superstep("push", size, arcs)
@@ -191,6 +268,7 @@ class BucketSearch:
         )  # fmt: skip
         self.near_size, arcs, settled = backend.to_host(self.counters).tolist()
         self.settled_row_arcs += settled
+        self.relaxation.wait(self.near[: self.near_size])
         self.trace.superstep("pull", self.near_size, arcs)
 
     def _push_heavy(self) -> None:
@@ -202,26 +280,10 @@ class BucketSearch:
         )  # fmt: skip
         num_near, size, settled = backend.to_host(self.counters).tolist()
         self.settled_row_arcs += settled
-        begins = backend.xp.empty(size, np.int64)
-        offsets = backend.xp.zeros(size + 1, np.int64)
-        measure_rows[backend](0, size, self.bucket, rows.indptr, self.n, begins, offsets[1:])
-        backend.xp.cumsum(offsets[1:], out=offsets[1:])
-        arcs = int(offsets[-1])
-        self.counters[:] = 0
-        relax_frontier[backend](
-            0, arcs, self.bucket, size, offsets, begins, rows.targets, rows.weights, self.bounds, self.dist,
-            self.marked, self.found, self.counters,
-        )  # fmt: skip
-        num_found = int(self.counters[0])
+        self.near_size, arcs = self.relaxation.relax_rows(
+            self.bucket[:size], self.bounds, self.marked, self.near, num_near, self.found, self.lowest
+        )
         clear_marks[backend](0, num_near, self.near, self.marked)
-        clear_marks[backend](0, num_found, self.found, self.marked)
-        self.counters[0] = num_near
-        # Far is not kept: in_far and far are not read.
-        split_found[backend](
-            0, num_found, self.found, self.dist, self.bounds, 0, self.marked, self.near, self.bucket, self.lowest,
-            self.counters,
-        )  # fmt: skip
-        self.near_size = int(self.counters[0])
         self.bucket_arcs += arcs
         self.trace.superstep("heavy", size, arcs)
 

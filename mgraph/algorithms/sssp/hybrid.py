@@ -4,7 +4,8 @@
         few wait: one core settles small buckets (hybrid_near_kernels.py)
             where it relaxes vertices again and again: the nearest, one after the other (Dijkstra; hybrid_kernels.py,
             radix_queue.py)
-        many wait: all cores settle buckets, until few arcs are relaxed in one and few vertices wait (delta_stepping.py)
+        many wait: all cores settle buckets, until few arcs are relaxed in one and few vertices wait (delta_stepping.py,
+            hybrid_wide.py)
 
 A bucket of all cores takes some 100 us and a scan of all distances, whatever is in it; one core takes some 30 ns a
 vertex of a road map, and several times as long in order of distance. Any loop begins where another one ends: nearer
@@ -36,6 +37,7 @@ from mgraph.algorithms.sssp.hybrid_kernels import (
     begin_search,
     settle_nearest,
 )
+from mgraph.algorithms.sssp.hybrid_wide import PartwiseRelaxation, candidate_bytes
 from mgraph.algorithms.sssp.near_far import (
     bucket_width,
     default_delta,
@@ -105,7 +107,8 @@ def sssp_hybrid(
             return None
         if buckets is None:
             delta = default_delta(shard, dtype, mean_weight=typical_weight(shard, comm))
-            buckets = BucketSearch(shard, trace, search.dist, cutoff, delta)
+            relaxation = PartwiseRelaxation(shard, search.dist)
+            buckets = BucketSearch(shard, trace, search.dist, cutoff, delta, relaxation)
         # An estimate: arcs that are relaxed again count again.
         buckets.begin(search.bound, min(search.settled_arcs, shard.info.num_arcs))
         waiting = _settle_buckets(buckets, search.targets)
@@ -295,13 +298,14 @@ class _SerialSearch:
 
 
 def _bytes(sizes: GraphSizes) -> int:
-    """Return the bytes of a search by buckets, and of predecessors, hops, lists, a queue and narrow starts of rows."""
+    """Return the bytes of a search by buckets, and of predecessors, hops, lists, queues and narrow starts of rows."""
     state = searched_bytes(sizes, has_peer_buffers=False)
     return (
         step_bytes(sizes)
-        + (4 * sizes.vertex + 1 + 4 + NARROW_BYTES) * sizes.owned
+        + (4 * sizes.vertex + 1 + 1 + 4 + NARROW_BYTES) * sizes.owned
         + sizes.vertex * sizes.owned // SMALL_SHARE
         + queue_bytes(queue_capacity(sizes.owned), state, sizes.vertex)
+        + candidate_bytes(sizes.row_arcs, sizes.vertex, state)
     )
 
 

@@ -16,7 +16,7 @@ from zoo import CASES, ZOO, GraphCase, chain_of_cliques, make_case, random_case,
 
 from mgraph.algorithms.common.traversal import Trace
 from mgraph.algorithms.predecessors.rows import find_predecessors
-from mgraph.algorithms.sssp import hybrid
+from mgraph.algorithms.sssp import hybrid, hybrid_wide
 from mgraph.algorithms.sssp import hybrid_near_kernels as near_kernels
 from mgraph.algorithms.sssp.near_far import typical_weight
 from mgraph.api.traversal import state_dtype
@@ -27,13 +27,13 @@ from mgraph.shard.lightest_arcs import require_lightest_arcs
 BACKEND = CpuBackend(2)
 
 
-def search(case, sources, order="degree", until=(), cutoff=None, **thresholds):
+def search(case, sources, order="degree", until=(), cutoff=None, backend=BACKEND, **thresholds):
     """Run the variant with its thresholds replaced; return the shards, the result and its supersteps.
 
     With a threshold there are lightest arcs, without one core searches to the end.
     """
     max_waiting, share, delta = (thresholds.get(name) for name in ("max_waiting", "share", "delta"))
-    shards = build_shards(case, 1, order, BACKEND)
+    shards = build_shards(case, 1, order, backend)
     if max_waiting is not None:
         require_lightest_arcs(shards[0])
     num_positions = shards[0].partition.num_positions
@@ -43,7 +43,7 @@ def search(case, sources, order="degree", until=(), cutoff=None, **thresholds):
     )
 
     def program(shard, comm):
-        trace = Trace(BACKEND, comm)
+        trace = Trace(backend, comm)
         found = hybrid.sssp_hybrid(shard, comm, starts, trace, state_dtype(shard.info), cutoff, ends)
         if found.predecessors is None:
             found.predecessors = find_predecessors(shard, comm, starts, found.distances)
@@ -56,6 +56,8 @@ def search(case, sources, order="degree", until=(), cutoff=None, **thresholds):
         if "width" in thresholds:
             patch.setattr(hybrid, "first_width", lambda shard, comm, dtype: thresholds["width"])
         patch.setattr(hybrid, "STEP_ARCS", thresholds.get("step_arcs", hybrid.STEP_ARCS))
+        patch.setattr(hybrid_wide, "MIN_SHARED", thresholds.get("min_shared", hybrid_wide.MIN_SHARED))
+        patch.setattr(hybrid_wide, "MAX_CHUNK", thresholds.get("max_chunk", hybrid_wide.MAX_CHUNK))
         if delta is not None:
             patch.setattr(hybrid, "default_delta", lambda shard, dtype, mean_weight: delta)
         ((found, steps),) = run_on_ranks(program, shards)
@@ -87,6 +89,7 @@ THRESHOLDS = (
     {"max_wasted": 20, "step_arcs": 7, "width": 1},
     {"max_wasted": 20, "max_waiting": 8, "share": 1, "width": 2},
     {"max_waiting": 1, "share": 1},
+    {"max_waiting": 1, "share": 1, "min_shared": 0, "max_chunk": 1},
     {"max_waiting": 8, "share": 1, "delta": 1, "step_arcs": 1},
 )
 
@@ -204,6 +207,24 @@ def test_wide_search_that_is_narrow_again_is_searched_by_one_core():
     assert (step["method"], step["frontier"]) == ("serial", 1)
     steps = check(chain_of_cliques(), [0], max_waiting=30)
     assert [step["method"] for step in steps] == ["serial"], "a deep search stays with one core if few vertices wait"
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+@pytest.mark.parametrize("directed", [False, True], ids=["undirected", "directed"])
+def test_frontier_of_more_arcs_than_candidates_fit_is_relaxed_in_rounds(monkeypatch, directed, dtype, threads):
+    """Have room for what each core stages once, so that rows are left in the middle."""
+    monkeypatch.setattr(hybrid_wide, "MAX_CANDIDATES", 0)
+    rounds = []
+    lower_parts = hybrid_wide.lower_parts
+    monkeypatch.setattr(hybrid_wide, "lower_parts", lambda *args: rounds.append(args[0]) or lower_parts(*args))
+    rng = np.random.default_rng(5)
+    hubs = [(0, v, 40) for v in range(1, 4000)] + [(1, v, 60) for v in range(2000, 6000)]
+    others = [(*ends, 1 + i % 50) for i, ends in enumerate(rng.integers(0, 6000, (20_000, 2)).tolist())]
+    case = make_case("hubs", 6000, hubs + others, dtype, directed=directed)
+    steps = check(case, [0, 17], backend=CpuBackend(threads), max_waiting=1, share=1, min_shared=0)
+    supersteps = sum(step["method"] in ("push", "heavy") for step in steps)
+    assert len(rounds) > 2 * supersteps > 0
 
 
 def test_a_few_very_heavy_edges_widen_no_bucket():
