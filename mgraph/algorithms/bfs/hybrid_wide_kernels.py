@@ -7,7 +7,7 @@ import numpy as np
 from mgraph.algorithms.bfs.hybrid_kernels import ONE, PARENT_BITS, UNREACHED
 from mgraph.backends.kernel import inline
 from mgraph.backends.numba_atomics import atomic_add, atomic_min
-from mgraph.backends.numba_helpers import BUFFER, flush, row_of_arc, set_bit, test_bit
+from mgraph.backends.numba_helpers import BUFFER, flush, row_of_arc, test_bit
 
 # What one level found: vertices, their arcs, and the arcs that it scanned.
 FOUND, FOUND_ARCS, FOUND_SCANNED = range(3)
@@ -81,6 +81,7 @@ def pull(lo, hi, level, frontier_bits, indptr, in_indptr, in_targets, words, que
 
 @inline
 def mark(vertices, bits):
-    """Set the bits of vertices."""
-    for i in range(len(vertices)):
-        set_bit(bits, np.int64(vertices[i]))
+    """Set the bits of vertices, by one core: atomics would take ten times as long."""
+    for i in range(np.uint64(len(vertices))):
+        v = np.uint64(vertices[i])
+        bits[v >> np.uint64(5)] |= np.uint32(1) << np.uint32(v & np.uint64(31))
