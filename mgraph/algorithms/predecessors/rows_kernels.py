@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from mgraph.backends.kernel import kernel
+from mgraph.backends.kernel import kernel, merged
 from mgraph.backends.numba_atomics import atomic_add, atomic_min
 from mgraph.backends.numba_helpers import (
     LIGHTEST_BITS,
     class_edge,
-    inline,
     light_end,
     position_of,
     state_of,
@@ -26,6 +25,8 @@ from mgraph.backends.numba_helpers import (
 # As in the CUDA file: rows of more arcs are scanned by a warp, and of at least BLOCK_ROW by a thread block.
 LANE_ROW = 64
 BLOCK_ROW = 1024
+# A CPU reads so many arcs before it looks whether one of them explains a distance.
+GROUP = 32
 
 
 @kernel(lanes=32, block=1024, vertex_t="targets", weight_t="weights", dist_t="dist")
@@ -63,17 +64,11 @@ def find_nearer(
             continue
         unexplained += candidate == none
         max_weight = dist.dtype.type(own - dense_begin if own > dense_begin else 0)
-        for i in range(indptr[v], indptr[v + 1]):
-            weight = dist.dtype.type(1) if weights is None else dist.dtype.type(weights[i])
-            # An arc longer than the way from the threshold is no part of the path; its source is not looked up.
-            if max_weight < weight:
-                continue
-            if low_bytes is not None and low_bytes[targets[i]] != np.uint8(own - weight):
-                continue
-            if _explains(targets[i], weight, own, dist):
-                parents[v] = min(candidate, position_of(targets[i], stride, multiplier))
-                unexplained -= candidate == none
-                break
+        end = indptr[v + 1]
+        i = first_explaining(indptr[v], end, targets, weights, own, max_weight, dist, low_bytes)
+        if i < end:
+            parents[v] = min(candidate, position_of(targets[i], stride, multiplier))
+            unexplained -= candidate == none
     atomic_add(counters, 0, unexplained)
 
 
@@ -153,10 +148,11 @@ def find_nearer_by_weight(
         light = light_end(lightest_weights, begin, end, scale, class_edge(max_weight, scale))
         if light == end:
             continue
-        for i in range(begin, light):
-            weight = dist.dtype.type(lightest_weights[i])
-            if weight <= max_weight and _explains(lightest_targets[i], weight, own, dist):
+        while begin < light:
+            i = first_explaining(begin, light, lightest_targets, lightest_weights, own, max_weight, dist, None)
+            if i < light:
                 parents[v] = min(parents[v], position_of(lightest_targets[i], stride, multiplier))
+            begin = i + 1
 
 
 @kernel(lanes=32, block=1024, vertex_t="targets", weight_t="weights", dist_t="dist")
@@ -183,17 +179,34 @@ def find_before_candidates(
             edge = class_edge(max_weight, scale)
             if light_end(lightest_weights, begin >> LIGHTEST_BITS, last, scale, edge) < last:
                 continue
-        for i in range(begin, end):
-            weight = dist.dtype.type(weights[i])
-            if weight <= max_weight and _explains(targets[i], weight, own, dist):
-                parents[v] = min(parents[v], position_of(targets[i], stride, multiplier))
-                break
+        i = first_explaining(begin, end, targets, weights, own, max_weight, dist, None)
+        if i < end:
+            parents[v] = min(parents[v], position_of(targets[i], stride, multiplier))
 
 
-@inline
-def _explains(u, weight, own, dist):
-    """Return whether u is nearer, and an arc of this weight leads from it to the distance `own`."""
-    return dist[u] < own and dist.dtype.type(dist[u] + weight) == own
+@merged
+def first_explaining(begin, end, targets, weights, own, max_weight, dist, low_bytes):
+    """Return the first of the arcs begin..end that explains the distance `own`; `end` if none does.
+
+    An arc longer than the way from the threshold is no part of the path. A group of arcs is read to its end, without a
+    branch at the first that explains the distance: it would be mispredicted.
+    """
+    while begin < end:
+        first = np.uint64(begin)
+        count = min(end - begin, GROUP)
+        hit = np.uint32(GROUP)
+        for k in range(np.uint64(count)):
+            u = np.uint64(targets[first + k])
+            weight = dist.dtype.type(1) if weights is None else dist.dtype.type(weights[first + k])
+            if low_bytes is not None and low_bytes[u] != np.uint8(own - weight):
+                continue
+            near = dist[u]
+            explains = (weight <= max_weight) & (near < own) & (dist.dtype.type(near + weight) == own)
+            hit = min(hit, np.uint32(k) if explains else np.uint32(GROUP))
+        if hit < GROUP:
+            return begin + hit
+        begin += count
+    return end
 
 
 @kernel(lanes=32, block=1024, vertex_t="targets", weight_t="weights", dist_t="dist")
