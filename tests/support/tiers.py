@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 TIERS = ("quick", "ci", "all")
 QUICK, CI, ALL = TIERS
@@ -39,9 +39,13 @@ def faults() -> int:
     return FAULTS[chosen] - (FAULTS[beyond] if beyond else 0)
 
 
-def examples(count: int, **more: object) -> settings:
-    """Return Hypothesis settings with `count` examples in CI, fewer in the quick tier, many more in the highest."""
-    return settings(max_examples=scaled(count), deadline=None, **more)
+def examples(count: int, **more: Any) -> settings:
+    """Return Hypothesis settings with `count` examples in CI, fewer in the quick tier, many more in the highest.
+
+    No time is limited, that of drawing an example included: the machine may be busy.
+    """
+    unchecked = [HealthCheck.too_slow, *more.pop("suppress_health_check", ())]
+    return settings(max_examples=scaled(count), deadline=None, suppress_health_check=unchecked, **more)
 
 
 def by_tier(quick: Any, ci: Any, everything: Any = None) -> Any:
