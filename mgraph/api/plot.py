@@ -19,6 +19,7 @@ COLORS = {
     "sweep": "tab:green",
     "chunked": "tab:red",
     "serial": "tab:pink",
+    "joint": "tab:cyan",
     "heavy": "tab:purple",
     "scan": "tab:brown",
     "split": "tab:gray",

@@ -26,12 +26,13 @@ class Helpers:
         self._end = weakref.finalize(self, self._queue.put, None)
         self._end.atexit = False
 
-    def run(self, work: Work) -> None:
+    def run(self, work: Work, abandon: Work | None = None) -> None:
         """Call `work` in this thread and in every helper.
 
-        Wait for all, and raise the first error of a helper.
+        Wait for all, and raise the first error of a helper. Where this thread fails, `abandon` is called first: it ends
+        what helpers wait for.
         """
-        self._start()
+        self.start()
         done: SimpleQueue[BaseException | None] = SimpleQueue()
 
         def reported_work() -> None:
@@ -46,6 +47,10 @@ class Helpers:
             self._queue.put(reported_work)
         try:
             work()
+        except BaseException:
+            if abandon is not None:
+                abandon()
+            raise
         finally:
             reports = [done.get() for _ in range(self._started)]
         errors = [report for report in reports if report is not None]
@@ -61,7 +66,8 @@ class Helpers:
         self._max_threads = self._started = 0
         self._end()
 
-    def _start(self) -> None:
+    def start(self) -> int:
+        """Start the threads that are not running; return how many are."""
         try:
             while self._started < self._max_threads:
                 # Counted after the start: an interrupt between the two leaves a thread that is not counted, which is
@@ -71,6 +77,7 @@ class Helpers:
         except RuntimeError:
             # The process may start no more threads: those already started do the work.
             self._max_threads = self._started
+        return self._started
 
 
 def _help(queue: SimpleQueue[Work | None]) -> None:

@@ -50,6 +50,7 @@ def test_every_method_has_a_color():
         *sssp_persistent.KINDS,
         *sssp_multi_gpu.METHODS,
         "serial",
+        "joint",
         "sweep",
     }
     assert len(set(COLORS.values())) == len(COLORS)

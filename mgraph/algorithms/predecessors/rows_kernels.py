@@ -136,6 +136,7 @@ def find_nearer_by_weight(
     searched by find_before_candidates, else by find_nearer. Vertices without a parent are counted by find_nearer.
     `falling` says that hardly a row is longer than the one before; without a threshold those that are may be left out.
     """
+    none = parents.dtype.type(np.iinfo(parents.dtype).max)
     top = top_of(dist)
     dense_begin = dist.dtype.type(0) if threshold is None else threshold[0]
     for v in range(lo, hi):
@@ -148,11 +149,15 @@ def find_nearer_by_weight(
         light = light_end(lightest_weights, begin, end, scale, class_edge(max_weight, scale))
         if light == end:
             continue
-        while begin < light:
-            i = first_explaining(begin, light, lightest_targets, lightest_weights, own, max_weight, dist, None)
-            if i < light:
-                parents[v] = min(parents[v], position_of(lightest_targets[i], stride, multiplier))
-            begin = i + 1
+        first = none
+        for i in range(np.uint64(begin), np.uint64(light)):
+            u = np.uint64(lightest_targets[i])
+            weight = dist.dtype.type(lightest_weights[i])
+            near = dist[u]
+            explains = (weight <= max_weight) & (near < own) & (dist.dtype.type(near + weight) == own)
+            position = parents.dtype.type(position_of(u, stride, multiplier))
+            first = min(first, position if explains else none)
+        parents[v] = min(parents[v], first)
 
 
 @kernel(lanes=32, block=1024, vertex_t="targets", weight_t="weights", dist_t="dist")

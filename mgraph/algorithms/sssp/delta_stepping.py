@@ -90,15 +90,15 @@ def sssp_delta_stepping(
 
 
 class Relaxation(Protocol):
-    """Relaxes arcs of one search. `marked` is a bitmap of vertices for its use: clear before a call, and after."""
+    """Relaxes arcs of one search. `marked` is a bitmap of vertices for its use."""
 
-    def wait(self, near: Array) -> None:
-        """Begin anew with these vertices below the bound; no others wait there."""
+    def set_queued(self, near: Array) -> None:
+        """Say that these vertices, and no others, are in near from here on."""
 
     def relax_light(self, near: Array, bounds: Array, marked: Array, found: Array) -> tuple[int, int, int]:
-        """Relax the light arcs out of near, list in `found` what this lowers below the bound.
+        """Relax the light arcs out of near, and list in `found` what this lowers below the bound.
 
-        Return how many these are, the arcs, and the sum of the rows' lengths.
+        Return how many these are, the arcs, and the sum of the rows' lengths. `marked` is clear before and after.
         """
 
     def relax_rows(
@@ -106,8 +106,8 @@ class Relaxation(Protocol):
     ) -> tuple[int, int]:
         """Relax all arcs of a bucket; append to near what this lowers below the bound.
 
-        Return the length of near and the arcs. What is near before is marked, and stays so. `lowest` falls to the least
-        distance that is not below the bound, and `found` may be written.
+        Return the length of near and the arcs. What is in near before is marked, and nothing else before or after.
+        `lowest` falls to the least distance seen beyond the bound; it may have fallen since. `found` may be written.
         """
 
 
@@ -123,7 +123,7 @@ class AtomicRelaxation:
         self.dist = dist
         self.counters = shard.backend.xp.zeros(3, np.int64)
 
-    def wait(self, near: Array) -> None:
+    def set_queued(self, near: Array) -> None:
         pass
 
     def relax_light(self, near: Array, bounds: Array, marked: Array, found: Array) -> tuple[int, int, int]:
@@ -207,7 +207,7 @@ class BucketSearch:
         self._raise_bound(low)
         self.lowest[:] = self.top
         self.near_size = self._list_from(self.bounds, self.near)
-        self.relaxation.wait(self.near[: self.near_size])
+        self.relaxation.set_queued(self.near[: self.near_size])
 
     def waiting(self) -> Array:
         """Return the reached vertices that are not settled, between two buckets."""
@@ -268,7 +268,7 @@ class BucketSearch:
         )  # fmt: skip
         self.near_size, arcs, settled = backend.to_host(self.counters).tolist()
         self.settled_row_arcs += settled
-        self.relaxation.wait(self.near[: self.near_size])
+        self.relaxation.set_queued(self.near[: self.near_size])
         self.trace.superstep("pull", self.near_size, arcs)
 
     def _push_heavy(self) -> None:

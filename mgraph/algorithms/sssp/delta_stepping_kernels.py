@@ -10,12 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from mgraph.backends.kernel import kernel, merged
+from mgraph.backends.kernel import kernel
 from mgraph.backends.numba_atomics import atomic_add, atomic_min
-from mgraph.backends.numba_helpers import BUFFER, LIGHTEST_BITS, class_edge, flush, hold, light_end, set_bit
-
-# A CPU pulls over so many arcs before it looks whether the next ones are light enough.
-GROUP = 8
+from mgraph.backends.numba_helpers import BUFFER, LIGHTEST_BITS, class_edge, flush, hold, inline, light_end, set_bit
 
 
 @kernel(vertex_t="targets", weight_t="weights", dist_t="dist")
@@ -119,15 +116,18 @@ def pull_distances(
             continue
         i = row_begin >> LIGHTEST_BITS
         last = row_end >> LIGHTEST_BITS
-        may_be_light = True
-        while i < last and may_be_light:
-            end = min(i + GROUP, last)
-            d = nearest_over(i, end, lightest_targets, lightest_weights, dist, pull_limit, cutoff, d)
-            arcs += end - i
-            i = end
-            may_be_light = np.float64(lightest_weights[end - 1]) * scale < class_edge(d - begin, scale)
-        if may_be_light:
-            d = nearest_over(row_begin, row_end, targets, weights, dist, pull_limit, cutoff, d)
+        edge = class_edge(d - begin, scale)
+        while i < last and np.float64(lightest_weights[i]) * scale < edge:
+            through = _pulled(d, lightest_targets[i], lightest_weights[i], dist, pull_limit, cutoff)
+            if through < d:
+                d = through
+                edge = class_edge(d - begin, scale)
+            arcs += 1
+            i += 1
+        if i == last:
+            for j in range(row_begin, row_end):
+                if begin + dist.dtype.type(weights[j]) < d:
+                    d = _pulled(d, targets[j], weights[j], dist, pull_limit, cutoff)
             arcs += row_end - row_begin
         dist[v] = d
         if d < bound and (d < before or pull_limit == settled):
@@ -140,14 +140,11 @@ def pull_distances(
     atomic_add(counters, 2, total)
 
 
-@merged
-def nearest_over(begin, end, targets, weights, dist, pull_limit, cutoff, nearest):
-    """Return the least of a distance and those over arcs begin..end out of vertices nearer than the limit.
-
-    All arcs are read, without a branch: it would be mispredicted.
-    """
-    for i in range(np.uint64(begin), np.uint64(end)):
-        near = dist[np.uint64(targets[i])]
-        through = dist.dtype.type(near + dist.dtype.type(weights[i]))
-        nearest = min(nearest, through if (near < pull_limit) & (through <= cutoff) else nearest)
-    return nearest
+@inline
+def _pulled(d, u, weight, dist, pull_limit, cutoff):
+    """Return the distance over the arc from u, if that is below `d`; else `d`."""
+    near = dist[u]
+    if near >= pull_limit:
+        return d
+    through = dist.dtype.type(near + dist.dtype.type(weight))
+    return through if through < d and through <= cutoff else d

@@ -4,13 +4,15 @@
         few wait: one core settles small buckets (hybrid_near_kernels.py)
             where it relaxes vertices again and again: the nearest, one after the other (Dijkstra; hybrid_kernels.py,
             radix_queue.py)
-        many wait: all cores settle buckets, until few arcs are relaxed in one and few vertices wait (delta_stepping.py,
-            hybrid_wide.py)
+        many wait, and rows have lightest arcs: all cores settle buckets, until few arcs are relaxed in one and few
+            vertices wait (delta_stepping.py, hybrid_wide.py)
+        many wait, and rows have none: all cores settle wide buckets in one loop, until few wait (hybrid_joint.py)
 
-A bucket of all cores takes some 100 us and a scan of all distances, whatever is in it; one core takes some 30 ns a
-vertex of a road map, and several times as long in order of distance. Any loop begins where another one ends: nearer
-vertices than a bound are settled, and all their arcs relaxed; all others that are reached wait. Where there are no
-lightest arcs, or a few weights are so heavy that classes sort no others, one core searches to the end.
+A bucket of all cores takes some 100 us and a scan of all distances, whatever is in it, and in one loop some barriers;
+one core takes some 30 ns a vertex of a road map, and several times as long in order of distance. Any loop begins where
+another one ends: nearer vertices than a bound are settled, and all their arcs relaxed; all others that are reached
+wait. Without lightest arcs one core searches to the end where weights may be 0 or are no integers, where distances have
+more than 32 bits, and on small graphs; where a few weights are so heavy that classes sort no others, as without.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from mgraph.algorithms.derived import LIGHTEST_ARCS
 from mgraph.algorithms.predecessors.as_far_kernels import explain_as_far
 from mgraph.algorithms.sssp import hybrid_near_kernels as near_kernels
 from mgraph.algorithms.sssp.delta_stepping import BucketSearch
+from mgraph.algorithms.sssp.hybrid_joint import JOINT_BYTES, JointSearch, may_join
 from mgraph.algorithms.sssp.hybrid_kernels import (
     AS_FAR,
     MAX_SCANNED,
@@ -96,15 +99,24 @@ def sssp_hybrid(
     """
     only_narrow = max_wide_arcs(shard, "sssp") < shard.info.num_arcs
     search = _SerialSearch(shard, comm, sources, dtype, cutoff, until)
+    joint: JointSearch | None = None
     if only_narrow:
         search.max_waiting = WIDE * MAX_WAITING
     elif not _may_be_wide(shard, comm):
         search.max_waiting = UNLIMITED
+        if may_join(shard.info, search.backend, dtype, search.parents.dtype) and not until:
+            joint = JointSearch(shard, search.backend, search.dist, search.parents, search.cutoff)
+            search.max_waiting = joint.max_serial
+            search.max_nearest = UNLIMITED
     waiting: Array | None = search.starts
     buckets: BucketSearch | None = None
     while waiting is not None and search.settle(waiting, trace):
         if only_narrow:
             return None
+        if joint is not None:
+            waiting = joint.settle(search.waiting, int(search.bounds[near_kernels.WIDTH]), trace)
+            search.go_on_from(joint)
+            continue
         if buckets is None:
             delta = default_delta(shard, dtype, mean_weight=typical_weight(shard, comm))
             relaxation = PartwiseRelaxation(shard, search.dist)
@@ -183,6 +195,8 @@ class _SerialSearch:
         self.top = unreached_of(dtype)
         self.cutoff = dtype.type(self.top if cutoff is None else cutoff)
         self.max_waiting = MAX_WAITING
+        # The same where the nearest are settled one after the other, if it is not as many.
+        self.max_nearest: int | None = None
         self.targets = own_states(shard.partition, comm.rank, until).astype(np.int64) if until else NO_TARGETS
         backend = shard.backend
         assert isinstance(backend, CpuBackend), "the variant applies to no other"
@@ -202,6 +216,8 @@ class _SerialSearch:
         # How many vertices wait, and the distance of the nearest, where one core has returned.
         self.size = 0
         self.bound: float | int = 0
+        self.waiting = self.starts
+        self.is_listed = True
 
     def settle(self, waiting: Array, trace: Trace) -> bool:
         """Settle the nearest vertices by one core; return whether so many wait that all cores are faster."""
@@ -209,7 +225,9 @@ class _SerialSearch:
         reason, left = self._settle_near(waiting)
         is_wide = reason == near_kernels.TOO_WIDE
         self.size = 0
+        self.waiting = left
         if reason == near_kernels.WASTEFUL:
+            self.max_waiting = self.max_nearest or self.max_waiting
             self._settle_nearest(left)
             is_wide = self.size > self.max_waiting
         elif len(left):
@@ -217,6 +235,14 @@ class _SerialSearch:
             self.bound = self.dist[left].min().item()
         trace.superstep("serial", len(waiting), self.settled_arcs - scanned)
         return is_wide
+
+    def go_on_from(self, joint: JointSearch) -> None:
+        """Go on, or end, with what all cores have found."""
+        self.max_waiting = joint.max_serial
+        self.size = 0
+        if joint.found is not None:
+            self.num_reached, self.reached_arcs = joint.found.tolist()
+            self.is_listed = False
 
     def _settle_near(self, waiting: Array) -> tuple[int, Array]:
         """Settle buckets by one core; return why it stopped, and the vertices that wait."""
@@ -289,7 +315,7 @@ class _SerialSearch:
         if not is_whole:
             return Traversal(self.dist, self.parents)
         reached = None
-        if self.num_reached * SMALL_SHARE < len(self.dist):
+        if self.is_listed and self.num_reached * SMALL_SHARE < len(self.dist):
             reached = self.listed[: self.num_reached].copy()
             restore_later(self.dist, reached)
             restore_later(self.parents, reached)
@@ -306,6 +332,7 @@ def _bytes(sizes: GraphSizes) -> int:
         + sizes.vertex * sizes.owned // SMALL_SHARE
         + queue_bytes(queue_capacity(sizes.owned), state, sizes.vertex)
         + candidate_bytes(sizes.row_arcs, sizes.vertex, state)
+        + JOINT_BYTES * sizes.owned
     )
 
 

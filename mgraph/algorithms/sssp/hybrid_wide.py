@@ -9,11 +9,11 @@ import numpy as np
 
 from mgraph.algorithms.sssp.hybrid_wide_kernels import (
     ARCS,
-    BLOCK,
-    BLOCKS,
     LOWER_AHEAD,
     NEAR,
     NUM_COUNTERS,
+    PAGE,
+    PAGES,
     RESERVED,
     ROW_ARCS,
     STAGED,
@@ -25,17 +25,21 @@ from mgraph.algorithms.sssp.hybrid_wide_kernels import (
     lower_parts,
 )
 from mgraph.backends.cpu import CpuBackend
+from mgraph.errors import CommAborted
 from mgraph.shard.lightest_arcs import class_scale
 from mgraph.shard.narrow_indptr import narrow_indptr
 from mgraph.shard.shard import Shard
 
 # A frontier of fewer vertices is relaxed by one core.
 MIN_SHARED = 256
+# Unless its rows, where they are read whole, have so many arcs: the hubs of a graph are few.
+MIN_SHARED_ARCS = 1 << 14
 # The vertices of a frontier that a core takes at once, at most.
 MAX_CHUNK = 256
 # Chunks, and parts of the vertices, for each core: as some have more arcs than others.
 CHUNKS_PER_CORE = 8
 PARTS_PER_CORE = 2
+# More would make each core write to more places than its caches hold lines for.
 MAX_PARTS = 64
 # Candidates of a round at most; more arcs of a frontier are relaxed in several.
 MAX_CANDIDATES = 1 << 20
@@ -66,8 +70,8 @@ class PartwiseRelaxation:
         self.num_parts = parts_of(backend.threads)
         capacity = capacity_of(len(rows.targets), backend.threads)
         shapes = candidate_shapes(capacity, backend.threads, vertex, dist.dtype)
-        blocks, ends, distances = backend.empty_arrays(*shapes)
-        self.candidates = Candidates(blocks, ends, distances, capacity)
+        pages, ends, distances = backend.empty_arrays(*shapes)
+        self.candidates = Candidates(pages, ends, distances, capacity)
         shape = backend.threads, MAX_CHUNK
         self.taken = TakenRows(
             np.zeros((backend.threads, 2), np.int64), np.empty(shape, np.int64), np.empty(shape, np.int64),
@@ -75,9 +79,9 @@ class PartwiseRelaxation:
         )  # fmt: skip
         self.queued = np.zeros(len(dist), np.uint8)
         self.counters = np.zeros(NUM_COUNTERS, np.int64)
-        self.least = np.empty(1, dist.dtype)
+        self.unread_lowest = np.empty(1, dist.dtype)
 
-    def wait(self, near: np.ndarray) -> None:
+    def set_queued(self, near: np.ndarray) -> None:
         self.queued[:] = 0
         self.queued[near] = 1
 
@@ -85,7 +89,7 @@ class PartwiseRelaxation:
         self, near: np.ndarray, bounds: np.ndarray, marked: np.ndarray, found: np.ndarray
     ) -> tuple[int, int, int]:
         limits = bounds[1], min(bounds[1], bounds[2])
-        self._relax(near, limits, found, 0, self.least, only_light=True)
+        self._relax(near, limits, found, 0, self.unread_lowest, only_light=True)
         return int(self.counters[NEAR]), int(self.counters[ARCS]), int(self.counters[ROW_ARCS])
 
     def relax_rows(
@@ -98,9 +102,14 @@ class PartwiseRelaxation:
         found: np.ndarray,
         lowest: np.ndarray,
     ) -> tuple[int, int]:
-        self.wait(near[:num_near])
+        self.set_queued(near[:num_near])
         self._relax(bucket, (bounds[1], bounds[2]), near, num_near, lowest, only_light=False)
         return int(self.counters[NEAR]), int(self.counters[ARCS])
+
+    def _num_arcs(self, frontier: np.ndarray) -> int:
+        """Return the number of arcs of a frontier."""
+        indptr = self.arcs.indptr
+        return int((indptr[frontier + 1] - indptr[frontier]).sum())
 
     def _relax(
         self,
@@ -117,19 +126,22 @@ class PartwiseRelaxation:
         counters = self.counters
         counters[:] = 0
         counters[NEAR] = num_near
-        # For the backend: work items that are worth no second core, or are.
-        light = 1 if len(frontier) < MIN_SHARED else 0
+        is_shared = len(frontier) >= MIN_SHARED or (not only_light and self._num_arcs(frontier) >= MIN_SHARED_ARCS)
+        # 0: shared, however few the work items.
+        light = 0 if is_shared else 1
         chunk = min(max(len(frontier) // (cores.threads * CHUNKS_PER_CORE), 1), MAX_CHUNK)
         self.taken.spans[:] = 0
         counters[STOPPED] = 1
         while counters[STOPPED]:
-            counters[[BLOCKS, RESERVED, STOPPED]] = 0
+            if cores.stopped is not None:
+                raise CommAborted(cores.stopped)
+            counters[[PAGES, RESERVED, STOPPED]] = 0
             cores.run_ranges(
                 list_candidates, cores.threads, frontier, chunk, self.taken, self.arcs, only_light, limits, self.dist,
                 self.queued, self.num_parts, self.candidates, counters, light=light,
             )  # fmt: skip
             cores.run_ranges(
-                lower_parts, self.num_parts, counters[BLOCKS], self.candidates, limits[0], self.dist, self.queued,
+                lower_parts, self.num_parts, counters[PAGES], self.candidates, limits[0], self.dist, self.queued,
                 near, lowest, counters, light=light,
             )  # fmt: skip
 
@@ -145,9 +157,9 @@ def capacity_of(num_arcs: int, threads: int) -> int:
 
 
 def candidate_shapes(capacity: int, threads: int, vertex: np.dtype, dist: np.dtype) -> tuple[tuple[int, np.dtype], ...]:
-    """Return lengths and dtypes of blocks, and of their ends and distances: one block of each part and core is open."""
-    num_blocks = capacity // BLOCK + parts_of(threads) * threads
-    return (num_blocks, WORD), (num_blocks * BLOCK + int(LOWER_AHEAD), vertex), (num_blocks * BLOCK, dist)
+    """Return lengths and dtypes of pages, and of their ends and distances: one page of each part and core is open."""
+    num_pages = capacity // PAGE + parts_of(threads) * threads
+    return (num_pages, WORD), (num_pages * PAGE + int(LOWER_AHEAD), vertex), (num_pages * PAGE, dist)
 
 
 def candidate_bytes(num_arcs: int, vertex: int, state: int) -> int:

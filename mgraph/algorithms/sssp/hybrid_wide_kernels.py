@@ -4,7 +4,7 @@
     every core: lower the vertices of its parts by their candidates; list those lowered below the bound
 
 A vertex belongs to one part, by position, and a part to one core. With atomic minima instead, the cache lines of the
-distances would move from core to core with nearly every arc. Candidates lie in blocks of one part each. Where these are
+distances would move from core to core with nearly every arc. Candidates lie in pages of one part each. Where these are
 full, the rest of the frontier follows in a further round.
 """
 
@@ -16,23 +16,24 @@ import numpy as np
 
 from mgraph.backends.kernel import inline
 from mgraph.backends.numba_atomics import atomic_add, atomic_min
-from mgraph.backends.numba_helpers import BUFFER, LIGHTEST_BITS, class_edge, flush
+from mgraph.backends.numba_helpers import BUFFER, LIGHTEST_BITS, class_edge, flush, hold
 from mgraph.backends.numba_prefetch import prefetch
 
-# Counters: vertices listed below the bound; blocks in use; candidates for which room is reserved; vertices of the
+# Counters: vertices listed below the bound; pages in use; candidates for which room is reserved; vertices of the
 # frontier that are taken; cores that stopped without room. Sums over all rounds: arcs, and the lengths of the rows.
-NEAR, BLOCKS, RESERVED, TAKEN, STOPPED, ARCS, ROW_ARCS = range(7)
+NEAR, PAGES, RESERVED, TAKEN, STOPPED, ARCS, ROW_ARCS = range(7)
 NUM_COUNTERS = 7
 ONE = np.uint64(1)
-# Vertices of a part that follow one another: whole cache lines of every array of vertices.
+# Vertices that follow one another and are of one part: some cache lines of every array of vertices, of which only those
+# at an end may be of two parts.
 PART_BITS = np.uint64(6)
-# Candidates of a block.
-BLOCK_BITS = np.uint64(7)
-BLOCK = 1 << 7
+# Candidates of a page.
+PAGE_BITS = np.uint64(7)
+PAGE = 1 << 7
 LENGTH_BITS = 32
 LENGTH_MASK = (1 << LENGTH_BITS) - 1
-# Arcs that a core reads before it looks up the first of their ends, and for which blocks must have room. Looked up one
-# by one, each would wait for the list of candidates before it, whose end depends on the one looked up before.
+# Arcs whose ends a core looks up together, and for which pages must have room. One by one, each lookup would wait for
+# the place of the candidate before it, which the lookup before decides.
 STAGED = 1 << 10
 # How many vertices ahead in the frontier the start of a row is prefetched, its first arcs, and distances at their ends.
 START_AHEAD = 16
@@ -69,12 +70,12 @@ class TakenRows(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """Ends and distances in blocks; of each block the part, above its length.
+    """Ends and distances in pages; of each page the part, above its length.
 
-    `capacity` is how many there may be: more blocks are only for those that are not full.
+    `capacity` is how many there may be: more pages are only for those that are not full.
     """
 
-    blocks: np.ndarray
+    pages: np.ndarray
     ends: np.ndarray
     distances: np.ndarray
     capacity: int
@@ -89,13 +90,13 @@ def list_candidates(
     `limits` are the bound and the largest distance of a candidate. Only arcs that are light enough for the bound are
     read, if `only_light`.
     """
-    if not reserve(candidates.capacity, counters):
+    if not has_room(candidates.capacity, counters):
         return
     staged = np.empty(STAGED, frontier.dtype), np.empty(STAGED, dist.dtype), np.empty(STAGED, dist.dtype)
-    # The block of each part that this core fills, and its length.
-    open_blocks = np.empty(parts, np.uint64), np.zeros(parts, np.int64)
+    # The page of each part that this core fills, and its length.
+    open_pages = np.empty(parts, np.uint64), np.zeros(parts, np.int64)
     for part in range(parts):
-        open_blocks[0][part] = np.uint64(atomic_add(counters, BLOCKS, 1)) << BLOCK_BITS
+        open_pages[0][part] = np.uint64(atomic_add(counters, PAGES, 1)) << PAGE_BITS
     num_staged = 0
     for core in range(lo, hi):
         rows = taken.begins[core], taken.ends[core], taken.are_lightest[core], taken.distances[core]
@@ -109,18 +110,18 @@ def list_candidates(
                     break
                 take_rows(frontier, first, num_rows, arcs, only_light, limits[0], dist, queued, rows, counters)
             row, num_staged = stage_rows(
-                row, num_rows, rows, arcs, num_staged, staged, limits[1], dist, parts, open_blocks, candidates, counters
+                row, num_rows, rows, arcs, num_staged, staged, limits[1], dist, parts, open_pages, candidates, counters
             )
             taken.spans[core] = row, num_rows
     if num_staged > 0:
-        sort_staged(num_staged, staged, limits[1], dist, parts, open_blocks, candidates, counters)
+        sort_staged(num_staged, staged, limits[1], dist, parts, open_pages, candidates, counters)
     for part in range(parts):
-        block = open_blocks[0][part] >> BLOCK_BITS
-        candidates.blocks[block] = part << LENGTH_BITS | open_blocks[1][part]
+        page = open_pages[0][part] >> PAGE_BITS
+        candidates.pages[page] = part << LENGTH_BITS | open_pages[1][part]
 
 
 @inline
-def reserve(capacity, counters):
+def has_room(capacity, counters):
     """Return whether there is room for as many candidates as a core stages; if not, count the core as stopped."""
     if atomic_add(counters, RESERVED, STAGED) + STAGED <= capacity:
         return True
@@ -176,11 +177,11 @@ def take_rows(frontier, first, num_rows, arcs, only_light, bound, dist, queued, 
 
 @inline
 def stage_rows(
-    row, num_rows, rows, arcs, num_staged, staged, limit, dist, parts, open_blocks, candidates, counters
+    row, num_rows, rows, arcs, num_staged, staged, limit, dist, parts, open_pages, candidates, counters
 ):  # fmt: skip
     """Read rows from `row` on, and sort the staged arcs whenever they are many.
 
-    Return the row that is next, and how many arcs are staged; -1 if blocks have no room.
+    Return the row that is next, and how many arcs are staged; -1 if pages have no room.
     """
     _, targets, weights, lightest_targets, lightest_weights, _ = arcs
     begins, ends, are_lightest, distances = rows
@@ -191,9 +192,9 @@ def stage_rows(
         d = distances[k]
         while i < end:
             if num_staged == STAGED:
-                sort_staged(num_staged, staged, limit, dist, parts, open_blocks, candidates, counters)
+                sort_staged(num_staged, staged, limit, dist, parts, open_pages, candidates, counters)
                 num_staged = 0
-                if not reserve(candidates.capacity, counters):
+                if not has_room(candidates.capacity, counters):
                     begins[k] = i
                     return k, -1
             count = min(end - i, np.uint64(STAGED - num_staged))
@@ -212,44 +213,44 @@ def stage_rows(
 
 
 @inline
-def sort_staged(num_staged, staged, limit, dist, parts, open_blocks, candidates, counters):
-    """Add those of the staged arcs that lower their ends to the blocks of the parts.
+def sort_staged(num_staged, staged, limit, dist, parts, open_pages, candidates, counters):
+    """Add those of the staged arcs that lower their ends to the pages of the parts.
 
-    A candidate is written in any case, and stays if the block's length grows: a branch would be mispredicted.
+    A candidate is written in any case, and stays if the page's length grows: a branch would be mispredicted.
     """
     staged_ends, through, before = staged
-    blocks, ends, distances, _ = candidates
-    block_of, length = open_blocks
+    pages, ends, distances, _ = candidates
+    page_of, length = open_pages
     for i in range(np.uint64(num_staged)):
         before[i] = dist[np.uint64(staged_ends[i])]
     for i in range(np.uint64(num_staged)):
         v = np.uint64(staged_ends[i])
         part = (v >> PART_BITS) & np.uint64(parts - 1)
         size = length[part]
-        place = block_of[part] + np.uint64(size)
+        place = page_of[part] + np.uint64(size)
         ends[place] = v
         distances[place] = through[i]
         size += (through[i] <= limit) & (through[i] < before[i])
         length[part] = size
-        if size == BLOCK:
-            blocks[block_of[part] >> BLOCK_BITS] = np.int64(part) << LENGTH_BITS | BLOCK
-            block_of[part] = np.uint64(atomic_add(counters, BLOCKS, 1)) << BLOCK_BITS
+        if size == PAGE:
+            pages[page_of[part] >> PAGE_BITS] = np.int64(part) << LENGTH_BITS | PAGE
+            page_of[part] = np.uint64(atomic_add(counters, PAGES, 1)) << PAGE_BITS
             length[part] = 0
 
 
 @inline
-def lower_parts(lo, hi, num_blocks, candidates, bound, dist, queued, near, lowest, counters):
+def lower_parts(lo, hi, num_pages, candidates, bound, dist, queued, near, lowest, counters):
     """Lower the vertices of parts lo..hi; list those below the bound, once each, and lower `lowest` to the others."""
-    blocks, ends, distances, _ = candidates
+    pages, ends, distances, _ = candidates
     buffer = np.empty(BUFFER, near.dtype)
     size = 0
     best = lowest[0]
     for part in range(lo, hi):
-        for block in range(num_blocks):
-            if blocks[block] >> LENGTH_BITS != part:
+        for page in range(num_pages):
+            if pages[page] >> LENGTH_BITS != part:
                 continue
-            begin = np.uint64(block) << BLOCK_BITS
-            for i in range(begin, begin + np.uint64(blocks[block] & LENGTH_MASK)):
+            begin = np.uint64(page) << PAGE_BITS
+            for i in range(begin, begin + np.uint64(pages[page] & LENGTH_MASK)):
                 prefetch(dist, ends[i + LOWER_AHEAD])
                 prefetch(queued, ends[i + LOWER_AHEAD])
                 v = np.uint64(ends[i])
@@ -261,10 +262,6 @@ def lower_parts(lo, hi, num_blocks, candidates, bound, dist, queued, near, lowes
                     best = min(best, through)
                 elif queued[v] == 0:
                     queued[v] = 1
-                    if size == BUFFER:
-                        flush(buffer, size, near, counters)
-                        size = 0
-                    buffer[size] = v
-                    size += 1
+                    size = hold(buffer, size, v, near, counters)
     flush(buffer, size, near, counters)
     atomic_min(lowest, 0, best)

@@ -224,7 +224,8 @@ def test_frontier_of_more_arcs_than_candidates_fit_is_relaxed_in_rounds(monkeypa
     case = make_case("hubs", 6000, hubs + others, dtype, directed=directed)
     steps = check(case, [0, 17], backend=CpuBackend(threads), max_waiting=1, share=1, min_shared=0)
     supersteps = sum(step["method"] in ("push", "heavy") for step in steps)
-    assert len(rounds) > 2 * supersteps > 0
+    # The first part is lowered once a round.
+    assert rounds.count(0) > supersteps > 0
 
 
 def test_a_few_very_heavy_edges_widen_no_bucket():
