@@ -84,11 +84,13 @@ class Places:
         return max(self._needed, default=0)
 
     def describe_wait(self) -> str:
-        """Describe what a session waits for."""
+        """Describe what a session waits for; nothing if none does any more."""
         unfit = f"; {self._describe_unfit()}" if self._unfit else ""
         installing = sum(not task.done() for task in self._installing.values())
         if installing:
             return f"{counted(installing, 'worker')} of {len(self._installing)} to answer{unfit}"
+        if not self._needed:
+            return ""
         return f"{counted(self.num_needed, 'worker')}, and {len(self._places)} can be ranks{unfit}"
 
     async def wait_for(self, count: int, timeout_s: float) -> list[Place]:

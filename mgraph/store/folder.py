@@ -78,7 +78,9 @@ def put_in_place(folder: pathlib.Path, path: pathlib.Path, manifest: bytes, *, o
     require_target(path, overwrite=overwrite)
     aside = folder.with_name(f"{folder.name}-old")
     try:
-        _write_synced(folder / MANIFEST, manifest)
+        # By another name, so that a folder with a manifest is whole, wherever the process is killed.
+        _write_synced(folder / f"{MANIFEST}-part", manifest)
+        os.rename(folder / f"{MANIFEST}-part", folder / MANIFEST)
         _sync(folder)
         # An empty folder is replaced by the rename itself.
         replaces = is_store(target)

@@ -118,3 +118,14 @@ def test_folder_that_a_rank_does_not_see_is_named_with_the_host(tmp_path):
         folders.require_shared(tmp_path / ".mgraph-x", tmp_path / "store", 1)
     with pytest.raises(InputError, match="cannot be made: No such file"):
         folders.make_temporary(tmp_path / "none/x")
+
+
+def test_folder_has_no_manifest_until_it_is_whole(tmp_path, monkeypatch):
+    def killed(file, data):
+        file.write_bytes(data[: len(data) // 2])
+        raise SystemExit
+
+    monkeypatch.setattr(folders, "_write_synced", killed)
+    with pytest.raises(SystemExit):
+        put(tmp_path, tmp_path / "store")
+    assert not list(tmp_path.glob(f"*/{MANIFEST}")) and list(tmp_path.glob(f".*/{MANIFEST}*"))

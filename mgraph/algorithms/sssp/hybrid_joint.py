@@ -77,7 +77,7 @@ class JointSearch:
             self.max_serial = UNLIMITED
             return waiting
         words = backend.empty(len(self.dist), WORD)
-        backend.run_ranges(kernels.join, len(words), self.dist, self.parents, words)
+        backend.run_ranges(kernels.write_words, len(words), self.dist, self.parents, words)
         lists = new_lists(backend, len(words), len(waiting), num_cores)
         kernels.begin_joint(waiting, words, num_cores, lists)
         bounds = np.zeros(kernels.NUM_BOUNDS, np.int64)
@@ -89,7 +89,7 @@ class JointSearch:
             reason = self._settle(num_cores, lists, bounds, words)
         self.found = np.zeros(2, np.int64)
         indptr = narrow_indptr(self.shard)
-        backend.run_ranges(kernels.part, len(words), words, indptr, self.dist, self.parents, self.found)
+        backend.run_ranges(kernels.read_words, len(words), words, indptr, self.dist, self.parents, self.found)
         trace.superstep("joint", len(waiting), int(lists.states[:, kernels.SCANNED].sum()))
         if reason == kernels.ENDED:
             return None

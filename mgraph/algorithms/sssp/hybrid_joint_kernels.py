@@ -254,14 +254,14 @@ def relax_own(core, num_cores, lists, end, farthest, pause, indptr, targets, wei
 
 
 @inline
-def join(lo, hi, dist, parents, words):
+def write_words(lo, hi, dist, parents, words):
     """Write the words of vertices lo..hi; an unreached one has all bits set."""
     for v in range(np.uint64(lo), np.uint64(hi)):
         words[v] = np.uint64(dist[v]) << DISTANCE_BITS | np.uint64(parents[v])
 
 
 @inline
-def part(lo, hi, words, indptr, dist, parents, found):
+def read_words(lo, hi, words, indptr, dist, parents, found):
     """Write distances and predecessors of vertices lo..hi from their words; count those reached, and their arcs."""
     num_found = arcs = np.int64(0)
     for v in range(np.uint64(lo), np.uint64(hi)):
