@@ -81,7 +81,7 @@ def pull(lo, hi, level, frontier_bits, indptr, in_indptr, in_targets, words, que
 
 @inline
 def mark(vertices, bits):
-    """Set the bits of vertices, by one core: atomics would take ten times as long."""
+    """Set the bits of vertices, by one core: it needs no atomics."""
     for i in range(np.uint64(len(vertices))):
         v = np.uint64(vertices[i])
         bits[v >> np.uint64(5)] |= np.uint32(1) << np.uint32(v & np.uint64(31))

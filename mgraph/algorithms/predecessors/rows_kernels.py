@@ -25,7 +25,7 @@ from mgraph.backends.numba_helpers import (
 # As in the CUDA file: rows of more arcs are scanned by a warp, and of at least BLOCK_ROW by a thread block.
 LANE_ROW = 64
 BLOCK_ROW = 1024
-# A CPU reads so many arcs before it looks whether one of them explains a distance.
+# Arcs that a CPU tests before it branches on whether one of them explains the distance.
 GROUP = 32
 
 

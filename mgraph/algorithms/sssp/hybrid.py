@@ -107,7 +107,7 @@ def sssp_hybrid(
         if may_join(shard.info, search.backend, dtype, search.parents.dtype) and not until:
             joint = JointSearch(shard, search.backend, search.dist, search.parents, search.cutoff)
             search.max_waiting = joint.max_serial
-            search.max_nearest = UNLIMITED
+            search.ends_alone = True
     waiting: Array | None = search.starts
     buckets: BucketSearch | None = None
     while waiting is not None and search.settle(waiting, trace):
@@ -195,8 +195,8 @@ class _SerialSearch:
         self.top = unreached_of(dtype)
         self.cutoff = dtype.type(self.top if cutoff is None else cutoff)
         self.max_waiting = MAX_WAITING
-        # The same where the nearest are settled one after the other, if it is not as many.
-        self.max_nearest: int | None = None
+        # Whether all cores take over from buckets alone: in order of distance one core goes on to the end.
+        self.ends_alone = False
         self.targets = own_states(shard.partition, comm.rank, until).astype(np.int64) if until else NO_TARGETS
         backend = shard.backend
         assert isinstance(backend, CpuBackend), "the variant applies to no other"
@@ -227,7 +227,7 @@ class _SerialSearch:
         self.size = 0
         self.waiting = left
         if reason == near_kernels.WASTEFUL:
-            self.max_waiting = self.max_nearest or self.max_waiting
+            self.max_waiting = UNLIMITED if self.ends_alone else self.max_waiting
             self._settle_nearest(left)
             is_wide = self.size > self.max_waiting
         elif len(left):
@@ -328,7 +328,7 @@ def _bytes(sizes: GraphSizes) -> int:
     state = searched_bytes(sizes, has_peer_buffers=False)
     return (
         step_bytes(sizes)
-        + (4 * sizes.vertex + 1 + 1 + 4 + NARROW_BYTES) * sizes.owned
+        + (4 * sizes.vertex + 2 + 4 + NARROW_BYTES) * sizes.owned
         + sizes.vertex * sizes.owned // SMALL_SHARE
         + queue_bytes(queue_capacity(sizes.owned), state, sizes.vertex)
         + candidate_bytes(sizes.row_arcs, sizes.vertex, state)

@@ -28,7 +28,7 @@ GROWTH = 8
 MAX_CORES = 16
 # The width of the first bucket, in those of one core: buckets end in barriers.
 WIDER = 4
-# Entries of a list of far: for this share of the vertices, together, and at least so many.
+# Capacity of the far lists: together a fourth of the vertices, and at least MIN_LISTED entries each.
 LISTED_SHARE = 4
 MIN_LISTED = 256
 # The arcs after which each core pauses, so that an abort is noticed, and a bucket without end.

@@ -1,10 +1,10 @@
 """Near before far by all cores in one loop: wide buckets of sparse graphs, with a barrier only where a bucket ends.
 
-    all cores, until few vertices wait:
-        relax the vertices of one's own near, first in first out; what is lowered below the bound joins this near,
-        all other vertices the far of their owner
-        barrier; find the nearest of one's own far; barrier
-        raise the bound; move what is below it from one's own far to one's own near; barrier
+    each core, until few vertices wait:
+        relax the vertices of its near, first in first out; append those lowered below the bound to this near, all
+            others to the far of their owner
+        barrier; find the least distance in its far; barrier
+        raise the bound, as every core does; barrier; move what is below it from its far to its near; barrier
 
 An entry is a vertex below its distance. It counts while the vertex has this distance: each lowering makes one entry, so
 that of the last one is relaxed. The word of a vertex is its predecessor below its distance, and falls by an atomic
@@ -45,6 +45,7 @@ REPEATED_SHARE = 8
 # Vertices that all cores may relax again, in addition to as many as were found.
 MAX_REPEATED = 1 << 16
 MAX_WIDTH = 1 << 30
+# How many entries ahead in near the first arc of a row is prefetched, and then the word at its end.
 ENDS_AHEAD = np.uint64(3)
 ARCS_AHEAD = np.uint64(8)
 
@@ -203,6 +204,7 @@ def relax_own(core, num_cores, lists, end, farthest, pause, indptr, targets, wei
     scanned = state[SCANNED]
     relaxed = entered = np.int64(0)
     bound = np.uint64(end)
+    last_arc = np.uint64(len(targets)) - ONE
     room = room_in_far(core, num_cores, lists)
     reason = GOES_ON
     while head != tail:
@@ -211,7 +213,8 @@ def relax_own(core, num_cores, lists, end, farthest, pause, indptr, targets, wei
             break
         if tail - head > ARCS_AHEAD:
             prefetch(targets, indptr[near[(head + ARCS_AHEAD) & mask] & VERTEX_MASK])
-            prefetch(words, targets[np.uint64(indptr[near[(head + ENDS_AHEAD) & mask] & VERTEX_MASK])])
+            # The last row may be empty.
+            prefetch(words, targets[min(np.uint64(indptr[near[(head + ENDS_AHEAD) & mask] & VERTEX_MASK]), last_arc)])
         entry = near[head & mask]
         u = entry & VERTEX_MASK
         d = entry >> DISTANCE_BITS
@@ -248,9 +251,7 @@ def relax_own(core, num_cores, lists, end, farthest, pause, indptr, targets, wei
                 far[owner, core, num_far[core, owner]] = entry
                 num_far[core, owner] += 1
     state[: REASON + 1] = np.int64(head), np.int64(tail), reason
-    state[RELAXED] += relaxed
-    state[ENTERED] += entered
-    state[SCANNED] = scanned
+    state[RELAXED : SCANNED + 1] = state[RELAXED] + relaxed, state[ENTERED] + entered, scanned
 
 
 @inline

@@ -32,7 +32,7 @@ from mgraph.shard.shard import Shard
 
 # A frontier of fewer vertices is relaxed by one core.
 MIN_SHARED = 256
-# Unless its rows, where they are read whole, have so many arcs: the hubs of a graph are few.
+# Fewer vertices are shared among the cores too where whole rows are read and have at least this many arcs: hubs.
 MIN_SHARED_ARCS = 1 << 14
 # The vertices of a frontier that a core takes at once, at most.
 MAX_CHUNK = 256

@@ -32,8 +32,8 @@ PAGE_BITS = np.uint64(7)
 PAGE = 1 << 7
 LENGTH_BITS = 32
 LENGTH_MASK = (1 << LENGTH_BITS) - 1
-# Arcs whose ends a core looks up together, and for which pages must have room. One by one, each lookup would wait for
-# the place of the candidate before it, which the lookup before decides.
+# Arcs in the staging buffer of a core, for which pages must have room. The distances at their ends are loaded before
+# any candidate is written: the place of a candidate depends on the comparison before it, and would delay each load.
 STAGED = 1 << 10
 # How many vertices ahead in the frontier the start of a row is prefetched, its first arcs, and distances at their ends.
 START_AHEAD = 16

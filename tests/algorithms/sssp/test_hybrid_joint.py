@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import oracles
 import pytest
+from hybrid_checks import check_found
 from hypothesis import given
 from hypothesis import strategies as st
-from naive_shard import build_shards, predecessor_parts
+from naive_shard import build_shards
 from on_ranks import run_on_ranks
 from strategies import graphs_and_sources, orders
-from sweep_checks import of_users
 from tiers import examples
 from zoo import CASES, ZOO, GraphCase, chain_of_cliques, random_case, zoo_sources
 
@@ -60,14 +60,7 @@ def search(case, sources, order="degree", cutoff=None, threads=2, **how):
 def check(case, sources, order="degree", cutoff=None, **how):
     """Compare distances, predecessors and counts with the oracle's; return the methods."""
     shards, found, methods = search(case, sources, order, cutoff, **how)
-    dist = oracles.sssp(case, sources, cutoff)
-    np.testing.assert_array_equal(of_users(shards, sources, [found.distances]), dist)
-    chosen = oracles.predecessors(case, dist, sources, oracles.positions(case, order), weighted=True)
-    np.testing.assert_array_equal(found.predecessors, predecessor_parts(shards, chosen)[0])
-    if found.num_reached is not None:
-        reached = found.predecessors != np.iinfo(found.predecessors.dtype).max
-        assert found.num_reached == reached.sum()
-        assert found.reached_arcs == shards[0].degrees[reached].sum()
+    check_found(case, sources, order, cutoff, shards, found)
     return methods
 
 
