@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -21,8 +22,8 @@ from mgraph.types import Array
 if TYPE_CHECKING:
     from mgraph.backends.kernel import Kernel
 
-# Below this many work items a second thread costs more than it saves: handing work over takes about 20 us.
-SERIAL_ITEMS = 4096
+# To hand work over to one more thread takes as long as this many work items, about 20 us.
+ITEMS_PER_HELPER = 4096
 # A launch has this many ranges for each thread, so that a range full of hubs does not leave the other threads idle.
 RANGES_PER_THREAD = 8
 
@@ -52,8 +53,20 @@ class CpuBackend(Backend):
         # A further limit of this process's memory.
         self.own_limit = own_limit
         self.link = HostLink(np)
+        self._stopped: str | None = None
+        # Whether this is set, for compiled code.
+        self._stop = np.zeros(1, np.int64)
         self.helpers = Helpers(self.threads - 1)
         self._memory = RecycledMemory()
+
+    @property
+    def stopped(self) -> str | None:  # type: ignore[override]
+        return self._stopped
+
+    @stopped.setter
+    def stopped(self, reason: str | None) -> None:
+        self._stopped = reason
+        self._stop[0] = reason is not None
 
     def enter_thread(self) -> None:
         """Do nothing: the CPU has no current device."""
@@ -65,28 +78,31 @@ class CpuBackend(Backend):
         lo, hi, *rest = args
         if hi <= lo:
             return
-        self._run(kernel.cpu, lo, hi, rest, -(-SERIAL_ITEMS * kernel.light // kernel.lanes))
+        self._run(kernel.cpu, lo, hi, rest, -(-ITEMS_PER_HELPER * kernel.light // kernel.lanes))
 
     def run_ranges(self, function: Callable[..., object], num_items: int, *args: Any, light: float = 1) -> None:
         """Call a compiled function that has no CUDA twin with ranges of its work items; `light` as for a kernel."""
-        self._run(function, 0, num_items, args, SERIAL_ITEMS * light)
+        self._run(function, 0, num_items, args, ITEMS_PER_HELPER * light)
 
-    def _run(self, function: Callable[..., object], lo: int, hi: int, args: Sequence[Any], least: float) -> None:
-        """Share work items lo..hi among the threads if there are this many; an abort ends it between ranges."""
-        if hi - lo < least:
+    def _run(self, function: Callable[..., object], lo: int, hi: int, args: Sequence[Any], per_helper: float) -> None:
+        """Share work items lo..hi among the threads if there are enough; an abort ends it between ranges.
+
+        Helpers are woken one after another. Of k threads, each woken in the time of `per_helper` items, the last ends
+        after that of items / k + k * per_helper: least with the square root of items / per_helper.
+        """
+        num_items = hi - lo
+        useful = round(math.sqrt(num_items / per_helper)) if per_helper else num_items
+        num_threads = min(self.threads, useful, num_items)
+        if num_threads < 2:
             function(lo, hi, *args)
             return
-        step = -(-(hi - lo) // (self.threads * RANGES_PER_THREAD))
-        starts = iter(range(lo, hi, step))
+        # Imported with Numba: a cluster without graphs starts without it.
+        from mgraph.backends.numba_ranges import share_ranges
 
-        def work() -> None:
-            # next() on a range iterator is one bytecode under the GIL: no range is given to two threads.
-            for start in starts:
-                if self.stopped is not None:
-                    raise CommAborted(self.stopped)
-                function(start, min(start + step, hi), *args)
-
-        self.helpers.run(work)
+        step = -(-num_items // (num_threads * RANGES_PER_THREAD))
+        share_ranges(self.helpers, num_threads, function, (lo, hi, step), self._stop, tuple(args))
+        if self.stopped is not None:
+            raise CommAborted(self.stopped)
 
     def empty(self, count: int, dtype: np.dtype) -> np.ndarray:
         """Return an uninitialized array, in the memory of an earlier one of its size if that is not in use."""

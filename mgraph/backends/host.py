@@ -17,6 +17,6 @@ class HostBackend(CpuBackend):
     def free_memory(self) -> FreeMemory:
         return self.host_memory()
 
-    @property
+    @property  # type: ignore[misc]
     def stopped(self) -> str | None:  # type: ignore[override]
         return self._device.stopped

@@ -61,6 +61,11 @@ class Helpers:
                 # The error's traceback refers to this frame.
                 del errors, reports
 
+    def offer(self, work: Work, count: int) -> None:
+        """Have up to `count` helpers call `work`, which raises nothing, when they are free; do not wait for them."""
+        for _ in range(min(count, self.start())):
+            self._queue.put(work)
+
     def close(self) -> None:
         """End the threads; later work runs in the calling thread alone."""
         self._max_threads = self._started = 0

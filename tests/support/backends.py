@@ -12,7 +12,7 @@ from mgraph.backends.cpu import CpuBackend
 from mgraph.backends.create import make_backend
 
 # In the tests' process several threads share small inputs too, so that races can occur.
-cpu.SERIAL_ITEMS = 2
+cpu.ITEMS_PER_HELPER = 1
 
 
 @functools.cache

@@ -30,7 +30,7 @@ from mgraph.algorithms.sssp.hybrid import (
 )
 from mgraph.algorithms.sssp.radix_queue import queue_bytes, queue_capacity, queue_shapes
 from mgraph.algorithms.variant import GraphSizes, Variant
-from mgraph.backends.cpu import SERIAL_ITEMS, CpuBackend
+from mgraph.backends.cpu import CpuBackend
 from mgraph.backends.recycled import restore_later
 from mgraph.comm.base import Communicator
 from mgraph.errors import CommAborted
@@ -43,8 +43,8 @@ from mgraph.types import Array, unreached_of
 ROWS_BYTES = 1 << 26
 # Arcs that a core scans before an abort is noticed, unless one search scans more: a second at most.
 STEP_ARCS = 1 << 24
-# One search is work enough for a thread.
-LIGHT_SEARCH = 1 / SERIAL_ITEMS
+# One search is work enough for a thread: all take part, however few there are.
+LIGHT_SEARCH = 0
 # Writes the distances from some starts into rows.
 Search = Callable[[Array, Array], None]
 
