@@ -2,10 +2,12 @@
 
     while the frontier is not empty:
         few arcs: one core pushes level after level, until the frontier is empty or wide (push_levels)
-        many arcs: all cores push a level, or pull one where that scans fewer
+        many arcs: all cores push level after level in another loop, until few are left (push_jointly)
+        where that scans fewer: all cores pull a level
 
-A level by all cores takes some 50 us whatever is in it, and in the compiled loop some 5 ns: on deep graphs that is all
-the time. The level and the parent of a vertex are one word (hybrid_kernels.py). The queue lists what is reached.
+To begin with all cores takes some 50 us, a level of all cores some microseconds whatever is in it, and one of one core
+some 5 ns: on deep graphs that is all the time. The level and the parent of a vertex are one word (hybrid_kernels.py).
+The queue lists what is reached.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mgraph.algorithms.bfs import hybrid_joint_kernels as joint_kernels
 from mgraph.algorithms.bfs.hybrid_kernels import (
     ARCS,
     ARCS_LEFT,
@@ -24,17 +27,19 @@ from mgraph.algorithms.bfs.hybrid_kernels import (
     PULL,
     PULLED,
     SCANNED,
+    STEP_ARCS,
     UNREACHED,
     WIDE_PUSH,
     begin_levels,
     push_levels,
 )
 from mgraph.algorithms.bfs.hybrid_kernels import LEVEL as LEVEL_COUNTER
-from mgraph.algorithms.bfs.hybrid_wide_kernels import FOUND_SCANNED, mark, pull, push_arcs
+from mgraph.algorithms.bfs.hybrid_pull_kernels import FOUND_SCANNED, mark, pull
 from mgraph.algorithms.common.gpu_or_host import max_wide_arcs
 from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.derived import IN_ROWS
 from mgraph.algorithms.variant import Conditions, Variant
+from mgraph.backends.all_cores import num_near_cores, on_all_cores
 from mgraph.backends.cpu import CpuBackend
 from mgraph.backends.recycled import restore_later
 from mgraph.comm.base import Communicator
@@ -45,11 +50,18 @@ from mgraph.shard.shard import Shard
 from mgraph.shard.user_ids import SMALL_SHARE
 from mgraph.types import LEVEL, SMALL_VERTEX, vertex_dtype
 
-# A frontier of more arcs is wide.
+# A frontier of more arcs is wide, unless one core pushes it in half the time (is_run), and one of at most FEW_ARCS
+# narrow again.
 MAX_ARCS = 1 << 15
-# Pushed by several cores, candidates need atomics, and a level its bits and offsets: that takes 2.2 times the work of
-# one core (random trees and sparse uniform graphs of 2^20 vertices on 2 cores of an EPYC).
+FEW_ARCS = 1 << 12
+# All cores together take some three times the work of one, for atomics and what is staged.
 MAX_SERIAL_CORES = 2
+MAX_CORES = 16
+# Where all cores have pushed fewer arcs before few were left, frontiers are wide only from GROWTH times as many on.
+MIN_JOINT_ARCS = 1 << 18
+GROWTH = 8
+# A longer row is a hub's: all cores push its arcs together.
+HUB_ARCS = 1 << 12
 # A pull that scans more vertices is wide.
 MAX_PULLED = 1 << 17
 UNLIMITED = int(np.iinfo(np.int64).max)
@@ -77,13 +89,16 @@ def bfs_hybrid(
     while (following := search.push_levels(last_level, targets, trace)) != ENDED:
         is_wide = following == WIDE_PUSH or (following == PULL and shard.num_owned > MAX_PULLED)
         if is_wide:
-            wide_arcs_left -= int(search.counters[ARCS])
-            if wide_arcs_left < 0:
+            arcs = int(search.counters[ARCS])
+            if arcs > wide_arcs_left:
                 return None
+            wide_arcs_left -= arcs if following == PULL else 0
         if following == PULL:
             search.pull(is_wide, trace)
         elif following == WIDE_PUSH:
-            search.push(trace)
+            # With targets, whether they are reached is tested after each level.
+            last = int(search.counters[LEVEL_COUNTER]) + 1 if len(targets) else last_level
+            wide_arcs_left -= search.push(last, wide_arcs_left, trace)
     return search.result()
 
 
@@ -101,6 +116,8 @@ class _Search:
         self.counters = np.zeros(NUM_COUNTERS, np.int64)
         self.max_arcs = MAX_ARCS if self.backend.threads > MAX_SERIAL_CORES else UNLIMITED
         self.starts = starts
+        # Known once there is a wide level.
+        self.num_cores: int | None = None
 
     def push_levels(self, last_level: int, until: np.ndarray, trace: Trace) -> int:
         """Push levels by one core, from this one on; return what is next."""
@@ -124,28 +141,34 @@ class _Search:
             trace.superstep("serial", end - begin, int(counters[SCANNED]), levels=levels)
         return int(counters[NEXT])
 
-    def push(self, trace: Trace) -> None:
-        """Push one level by all cores."""
+    def push(self, last_level: int, max_scanned: float, trace: Trace) -> int:
+        """Push levels by all cores, until few arcs are left or a pull pays; return how many arcs were scanned."""
+        if self.num_cores is None:
+            self.num_cores = num_near_cores(self.backend, MAX_CORES)
+        if self.num_cores == 1:
+            self.max_arcs = UNLIMITED
+            return 0
+        info = self.shard.info
         rows = self.shard.rows
-        level, begin, end, arcs = self.counters[: ARCS + 1].tolist()
-        frontier = self.queue[begin:end]
-        offsets = np.zeros(len(frontier) + 1, np.int64)
-        np.cumsum(self.shard.degrees[frontier], out=offsets[1:])
-        found = np.zeros(FOUND_SCANNED + 1, np.int64)
-        self.backend.run_ranges(
-            push_arcs,
-            arcs,
-            level + 1,
-            frontier,
-            offsets,
-            rows.indptr,
-            rows.targets,
-            self.words,
-            self.queue[end:],
-            found,
-        )
-        found[FOUND_SCANNED] = arcs
-        self._settle("push", found, trace)
+        level, begin, end = self.counters[: END + 1].tolist()
+        num_hubs = len(rows.targets) // HUB_ARCS if info.max_degree > HUB_ARCS else 0
+        hubs = self.backend.empty(num_hubs, self.queue.dtype)
+        turns = np.zeros((joint_kernels.NUM_TURNS, joint_kernels.NUM_WORDS), np.int64)
+        limits = last_level, FEW_ARCS, int(min(STEP_ARCS, max_scanned)), HUB_ARCS
+        indptr = narrow_indptr(self.shard)
+
+        def push_jointly(core: int, barrier: np.ndarray) -> None:
+            joint_kernels.push_jointly(
+                core, self.num_cores, barrier, turns, hubs, limits, indptr, rows.targets, self.queue, self.words,
+                self.counters,
+            )  # fmt: skip
+
+        on_all_cores(self.backend, self.num_cores, push_jointly)
+        scanned = int(self.counters[SCANNED])
+        if self.counters[ARCS] <= FEW_ARCS and scanned < MIN_JOINT_ARCS:
+            self.max_arcs *= GROWTH
+        trace.superstep("joint", end - begin, scanned, levels=int(self.counters[LEVEL_COUNTER]) - level)
+        return scanned
 
     def pull(self, is_wide: bool, trace: Trace) -> None:
         """Pull one level, by all cores if it is wide."""
@@ -199,8 +222,10 @@ VARIANT = Variant(
     when="on one CPU rank, narrow frontiers by one core in one loop, wide ones by all cores",
     applies=lambda conditions: conditions.is_one_cpu and fits_words(conditions),
     needs=(IN_ROWS,),
-    # Words, a queue, bits of a frontier; degrees, those of a frontier and its offsets, where all cores push.
-    bytes=lambda sizes: (8 + sizes.vertex + 24 + NARROW_BYTES) * sizes.owned + sizes.owned // 8,
+    # Words, a queue, bits of a frontier, and hubs.
+    bytes=lambda sizes: (
+        (8 + sizes.vertex + NARROW_BYTES) * sizes.owned + sizes.owned // 8 + sizes.vertex * (sizes.row_arcs // HUB_ARCS)
+    ),
     loop=bfs_hybrid,
     takes_until=True,
 )

@@ -73,9 +73,9 @@ def push_levels(
 ):  # fmt: skip
     """Push level after level by one core, until the search ends or the next level is not to be pushed so.
 
-    That is a level to pull, or one of more than `max_arcs` arcs; after STEP_ARCS arcs the loop pauses. The search ends
-    when every vertex is reached, after `last_level`, or when all of `until` are reached. A level after which next to
-    nothing is left is pulled here.
+    That is a level to pull, or one of more than `max_arcs` arcs that is no run; after STEP_ARCS arcs the loop pauses.
+    The search ends when every vertex is reached, after `last_level`, or when all of `until` are reached. A level after
+    which next to nothing is left is pulled here.
     """
     size = len(words)
     level, begin, end, arcs, arcs_before, arcs_left, pulled = counters[: PULLED + 1]
@@ -95,7 +95,7 @@ def push_levels(
         if _pull_pays(pulled != 0, end - begin, arcs, arcs_before, size - end, arcs_left, size):
             following = PULL
             break
-        if arcs > max_arcs:
+        if arcs > max_arcs and not is_run(begin, end, queue):
             following = WIDE_PUSH
             break
         if unscanned < pause:
@@ -231,6 +231,13 @@ def has_irregular_rows(begin, end, indptr, queue):
     return changes > MAX_CHANGES and arcs < LONG_ROW * SAMPLE
 
 
+@merged
+def is_run(begin, end, queue):
+    """Return whether the vertices of a frontier, of two or more, follow one another, as where ids are by level."""
+    length = np.uint64(end) - np.uint64(begin)
+    return length > ONE and np.uint64(queue[end - 1]) - np.uint64(queue[begin]) == length - ONE
+
+
 @inline
 def push(level, begin, end, indptr, targets, queue, words):
     """Find the next level along the arcs of a frontier; return its part of the queue, and the arcs scanned."""
@@ -239,8 +246,7 @@ def push(level, begin, end, indptr, targets, queue, words):
     size = last
     scanned = np.uint64(0)
     # The core itself prefetches rows that follow one another.
-    is_run = np.uint64(queue[last - ONE]) - np.uint64(queue[k]) == last - ONE - k
-    ahead = np.uint64(len(words)) if is_run else AHEAD
+    ahead = np.uint64(len(words)) if is_run(begin, end, queue) else AHEAD
     while k < last:
         if size - k > ahead:
             prefetch(targets, indptr[np.uint64(queue[k + AHEAD])])

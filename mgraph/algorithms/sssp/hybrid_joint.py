@@ -6,16 +6,13 @@ and vertices of 32 bits, which fit one word, and weights of at least 1.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-
 import numpy as np
 
 from mgraph.algorithms.common.traversal import Trace
 from mgraph.algorithms.sssp import hybrid_joint_kernels as kernels
 from mgraph.algorithms.sssp.hybrid_joint_kernels import Lists
+from mgraph.backends.all_cores import num_near_cores, on_all_cores
 from mgraph.backends.cpu import CpuBackend
-from mgraph.backends.numba_barrier import STOPPED, new_barrier, wait_often
 from mgraph.errors import CommAborted
 from mgraph.shard.narrow_indptr import narrow_indptr
 from mgraph.shard.shard import GraphInfo, Shard
@@ -25,7 +22,8 @@ MAX_SERIAL = 128
 FEW = 16
 # Where few wait again, one core goes on for this many times as many vertices as before.
 GROWTH = 8
-MAX_CORES = 16
+# More gain nothing (grids and trees of 2^20 vertices on 16 cores of a Xeon), and on smaller graphs lose much.
+MAX_CORES = 8
 # The width of the first bucket, in those of one core: buckets end in barriers.
 WIDER = 4
 # Capacity of the far lists: together a fourth of the vertices, and at least MIN_LISTED entries each.
@@ -40,10 +38,6 @@ WORD = np.dtype(np.uint64)
 JOINT_BYTES = 8 + 2 + 4
 # Graphs of fewer vertices end before all cores have begun.
 MIN_VERTICES = 1 << 16
-# A barrier, for each core, where cores are near each other. Where they share no cache (virtual machines move them) it
-# takes several times as long, and so does every vertex that another core has lowered: one core is faster then.
-SLOW_BARRIER_S = 130e-9
-TIMED_BARRIERS = 64
 
 
 def may_join(info: GraphInfo, backend: CpuBackend, dist: np.dtype, vertex: np.dtype) -> bool:
@@ -72,8 +66,8 @@ class JointSearch:
     def settle(self, waiting: np.ndarray, width: int, trace: Trace) -> np.ndarray | None:
         """Settle buckets until few vertices wait, or one core is better; return those that wait, None for none."""
         backend = self.backend
-        num_cores = min(backend.helpers.start() + 1, MAX_CORES)
-        if barrier_s(backend, num_cores) > SLOW_BARRIER_S * num_cores:
+        num_cores = num_near_cores(backend, MAX_CORES)
+        if num_cores == 1:
             self.max_serial = UNLIMITED
             return waiting
         words = backend.empty(len(self.dist), WORD)
@@ -118,41 +112,6 @@ class JointSearch:
         on_all_cores(self.backend, num_cores, settle)
         assert len(reasons) == num_cores and len(set(reasons)) == 1, "all cores decide the same"
         return reasons[0]
-
-
-def on_all_cores(backend: CpuBackend, num_cores: int, work: Callable[[int, np.ndarray], None]) -> None:
-    """Call `work` with every core's number and a barrier, on all cores at once; where one fails, none waits."""
-    barrier = new_barrier()
-    cores = iter(range(num_cores))
-
-    def abandon() -> None:
-        barrier[STOPPED] = 1
-
-    def work_on_core() -> None:
-        core = next(cores, None)
-        if core is None:
-            return
-        try:
-            work(core, barrier)
-        except BaseException:
-            abandon()
-            raise
-
-    backend.helpers.run(work_on_core, abandon)
-
-
-def barrier_s(backend: CpuBackend, num_cores: int) -> float:
-    """Return how long a barrier of all cores takes."""
-    seconds: list[float] = []
-
-    def wait(core: int, barrier: np.ndarray) -> None:
-        wait_often(barrier, num_cores, 1)
-        started = time.perf_counter()
-        wait_often(barrier, num_cores, TIMED_BARRIERS)
-        seconds.append(time.perf_counter() - started)
-
-    on_all_cores(backend, num_cores, wait)
-    return min(seconds) / TIMED_BARRIERS
 
 
 def new_lists(backend: CpuBackend, num_vertices: int, num_waiting: int, num_cores: int) -> Lists:

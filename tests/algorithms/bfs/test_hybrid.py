@@ -16,15 +16,24 @@ from zoo import CASES, ZOO, chain_of_cliques, make_case, random_case, zoo_source
 
 from mgraph.algorithms.bfs import hybrid, hybrid_kernels
 from mgraph.algorithms.common.traversal import Trace
+from mgraph.backends import all_cores
 from mgraph.backends.cpu import CpuBackend
 from mgraph.errors import CommAborted
 
 BACKEND = CpuBackend(2)
+MANY_CORES = CpuBackend(5)
+# All cores go on to the last arc, and share rows of more than three.
+JOINT = {"FEW_ARCS": 0, "HUB_ARCS": 3}
+HOW = ({}, {"STEP_ARCS": 1}, {"FEW_ARCS": 5, "GROWTH": 1}, {"HUB_ARCS": 1}, {"HUB_ARCS": 1 << 20})
 
 
-def search(case, sources, order="degree", max_arcs=None, few_cores=2, **options):
-    """Run the variant with its thresholds replaced; return the shard, the result and its supersteps."""
-    shards = build_shards(case, 1, order, BACKEND)
+def search(case, sources, order="degree", max_arcs=None, few_cores=2, how=None, slow_s=1e9, **options):
+    """Run the variant with its thresholds replaced; return the shard, the result and its supersteps.
+
+    With `few_cores` below 2, wide frontiers are pushed by all of five cores.
+    """
+    backend = BACKEND if few_cores >= 2 else MANY_CORES
+    shards = build_shards(case, 1, order, backend)
     positions = oracles.positions(case, order)
     num_positions = shards[0].partition.num_positions
     starts = [p for p in positions[sources].tolist() if p < num_positions]
@@ -33,12 +42,16 @@ def search(case, sources, order="degree", max_arcs=None, few_cores=2, **options)
         options["until"] = [p for p in positions[options["until"]].tolist() if p < num_positions]
 
     def program(shard, comm):
-        trace = Trace(BACKEND, comm)
+        trace = Trace(backend, comm)
         return hybrid.bfs_hybrid(shard, comm, starts, trace, **options), trace.supersteps
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(hybrid, "MAX_ARCS", hybrid.MAX_ARCS if max_arcs is None else max_arcs)
         patch.setattr(hybrid, "MAX_SERIAL_CORES", few_cores)
+        patch.setattr(all_cores, "SLOW_BARRIER_S", slow_s)
+        patch.setattr(all_cores, "VALID_S", 0.0)
+        for name, value in (JOINT | (how or {})).items():
+            patch.setattr(hybrid, name, value)
         ((found, steps),) = run_on_ranks(program, shards)
     return shards, found, steps
 
@@ -66,10 +79,10 @@ def test_levels_and_predecessors_equal_the_oracles(case, order, few_cores, max_a
         check(case, sources, order, max_arcs=max_arcs, few_cores=few_cores)
 
 
-@examples(100)
-@given(graphs_and_sources(), orders, st.sampled_from([None, 0, 2, 7]), st.sampled_from([1, 2]))
-def test_results_of_drawn_graphs_equal_the_oracles(drawn, order, max_arcs, few_cores):
-    check(*drawn, order, max_arcs=max_arcs, few_cores=few_cores)
+@examples(200)
+@given(graphs_and_sources(), orders, st.sampled_from([None, 0, 2, 7]), st.sampled_from([1, 2]), st.sampled_from(HOW))
+def test_results_of_drawn_graphs_equal_the_oracles(drawn, order, max_arcs, few_cores, how):
+    check(*drawn, order, max_arcs=max_arcs, few_cores=few_cores, how=how)
 
 
 @pytest.mark.parametrize("limit", [None, 2, 20, 21, 22])
@@ -142,19 +155,20 @@ def test_hub_at_the_end_of_a_path_is_no_level_of_few_arcs():
 
 
 @pytest.mark.parametrize("limit", [0, 1, 3, 299])
-@pytest.mark.parametrize("max_arcs", [None, 3])
-def test_vertices_deeper_than_the_limit_are_unreached(limit, max_arcs):
+@pytest.mark.parametrize(("max_arcs", "few_cores"), [(None, 2), (3, 2), (3, 1)])
+def test_vertices_deeper_than_the_limit_are_unreached(limit, max_arcs, few_cores):
     for name in ("grid", "long-chain", "unreachable-part", "star"):
-        check(ZOO[name], [0], depth_limit=limit, max_arcs=max_arcs)
+        check(ZOO[name], [0], depth_limit=limit, max_arcs=max_arcs, few_cores=few_cores)
 
 
-@pytest.mark.parametrize("max_arcs", [None, 3])
-def test_search_ends_at_the_level_of_the_last_target(max_arcs):
-    case = ZOO["long-chain"]
+@pytest.mark.parametrize(("max_arcs", "few_cores"), [(None, 2), (3, 2), (1, 1)])
+@pytest.mark.parametrize(("name", "near", "far"), [("long-chain", 5, 20), ("grid", 2, 4)])
+def test_search_ends_at_the_level_of_the_last_target(name, near, far, max_arcs, few_cores):
+    case = ZOO[name]
     levels = oracles.bfs(case, [0])
-    ends = np.flatnonzero((levels == 5) | (levels == 20)).tolist()
-    shards, found, _ = search(case, [0], max_arcs=max_arcs, until=ends)
-    wanted = np.where(levels <= 20, levels, -1)
+    ends = np.flatnonzero((levels == near) | (levels == far)).tolist()
+    shards, found, _ = search(case, [0], max_arcs=max_arcs, few_cores=few_cores, until=ends)
+    wanted = np.where(levels <= far, levels, -1)
     np.testing.assert_array_equal(of_users(shards, [0], [found.distances]), wanted)
 
 
@@ -163,7 +177,7 @@ def test_serial_levels_are_one_record_and_wide_ones_their_own():
     assert (step["method"], step["levels"], step["frontier"]) == ("serial", 299, 1)
     steps = check(chain_of_cliques(), [0], max_arcs=50, few_cores=1)
     methods = [step["method"] for step in steps]
-    assert {"serial", "push"} <= set(methods)
+    assert {"serial", "joint"} <= set(methods)
     assert methods.count("serial") > 1, "a search that was wide is narrow again"
     assert sum(step["levels"] for step in steps) == oracles.bfs(chain_of_cliques(), [0]).max()
 
@@ -172,3 +186,58 @@ def test_call_that_was_abandoned_ends_before_the_serial_loop(monkeypatch):
     monkeypatch.setattr(BACKEND, "stopped", "the user pressed Ctrl-C", raising=False)
     with pytest.raises(CommAborted, match="Ctrl-C"):
         search(ZOO["path"], [0])
+
+
+def test_one_core_pushes_a_frontier_of_consecutive_vertices():
+    tree = make_case("tree", 511, [((v - 1) // 2, v) for v in range(1, 511)])
+    (step,) = check(tree, [0], "natural", max_arcs=20, few_cores=1)
+    assert step["method"] == "serial"
+    first, *rest = check(tree, [0, 2], "natural", max_arcs=20, few_cores=1)
+    assert (first["method"], rest[0]["method"]) == ("serial", "joint")
+
+
+def test_frontier_is_wide_from_more_arcs_on_where_all_cores_have_pushed_few():
+    case = chain_of_cliques()
+    narrow_again = {"FEW_ARCS": 50}
+    often = check(case, [0], max_arcs=50, few_cores=1, how=narrow_again | {"GROWTH": 1})
+    once = check(case, [0], max_arcs=50, few_cores=1, how=narrow_again | {"GROWTH": 1 << 30})
+    enough = check(case, [0], max_arcs=50, few_cores=1, how=narrow_again | {"GROWTH": 1 << 30, "MIN_JOINT_ARCS": 0})
+    joint = [[step["method"] for step in steps].count("joint") for steps in (often, once, enough)]
+    assert joint[0] == joint[2] > joint[1] == 1
+
+
+def test_one_core_pushes_all_where_barriers_are_slow(monkeypatch):
+    monkeypatch.setattr(all_cores, "barrier_s", lambda backend, num_cores: 1.0)
+    methods = {step["method"] for step in check(chain_of_cliques(), [0], max_arcs=50, few_cores=1, slow_s=1e-9)}
+    assert methods == {"serial"}
+
+
+def test_call_that_was_abandoned_ends_between_the_loops_of_all_cores(monkeypatch):
+    push = hybrid.joint_kernels.push_jointly
+
+    def push_and_stop(*args):
+        MANY_CORES.stopped = "the user pressed Ctrl-C"
+        return push(*args)
+
+    monkeypatch.setattr(hybrid.joint_kernels, "push_jointly", push_and_stop)
+    try:
+        with pytest.raises(CommAborted, match="Ctrl-C"):
+            search(chain_of_cliques(), [0], max_arcs=50, few_cores=1, how={"STEP_ARCS": 1})
+    finally:
+        MANY_CORES.stopped = None
+
+
+@pytest.mark.parametrize("failing", [0, 1])
+def test_no_core_waits_for_one_that_has_failed(monkeypatch, failing):
+    push = hybrid.joint_kernels.push_jointly
+
+    def push_or_fail(core, *args):
+        if core == failing:
+            raise MemoryError("this core has failed")
+        return push(core, *args)
+
+    monkeypatch.setattr(hybrid.joint_kernels, "push_jointly", push_or_fail)
+    with pytest.raises(MemoryError, match="this core has failed"):
+        search(chain_of_cliques(), [0], max_arcs=50, few_cores=1)
+    monkeypatch.undo()
+    check(chain_of_cliques(), [0], max_arcs=50, few_cores=1)

@@ -17,12 +17,14 @@ from zoo import CASES, ZOO, GraphCase, chain_of_cliques, random_case, zoo_source
 from mgraph.algorithms.common.traversal import Trace
 from mgraph.algorithms.predecessors.rows import find_predecessors
 from mgraph.algorithms.sssp import hybrid, hybrid_joint
+from mgraph.backends import all_cores
 from mgraph.backends.cpu import CpuBackend
 from mgraph.errors import CommAborted
 
 BACKENDS = {threads: CpuBackend(threads) for threads in (2, 5)}
 # All cores begin with the second vertex that waits, and go on to the last.
 JOINT = {"MIN_VERTICES": 0, "MAX_SERIAL": 1, "FEW": 1, "SLOW_BARRIER_S": 1e9}
+MODULES = {"MAX_WASTED": hybrid, "SLOW_BARRIER_S": all_cores}
 HOW = (
     {},
     {"STEP_ARCS": 1},
@@ -52,7 +54,7 @@ def search(case, sources, order="degree", cutoff=None, threads=2, **how):
 
     with pytest.MonkeyPatch.context() as patch:
         for name, value in (JOINT | how).items():
-            patch.setattr(hybrid if name == "MAX_WASTED" else hybrid_joint, name, value)
+            patch.setattr(MODULES.get(name, hybrid_joint), name, value)
         ((found, methods),) = run_on_ranks(program, shards)
     return shards, found, methods
 

@@ -1,0 +1,160 @@
+"""Push levels by all cores of a CPU rank in one loop, with one barrier a level.
+
+    each core, until few arcs are left to push or a pull pays:
+        take vertices of the frontier, some at a time; stage the arcs that may lower a word, but leave rows of hubs
+        if there may be hubs: barrier; stage a share of every hub's arcs
+        where many are staged, and at the end: lower the words
+        barrier; add up what all cores have found
+
+The words are those of hybrid_kernels.py; here an atomic minimum lowers them. A core waits for an atomic before it loads
+anything else: so words are loaded for all staged arcs first. The first core to lower the word of a vertex that is not
+reached lists the vertex in the queue.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mgraph.algorithms.bfs.hybrid_kernels import (
+    AHEAD,
+    ARCS_LEFT,
+    ONE,
+    PARENT_BITS,
+    PULLED,
+    SCANNED,
+    UNREACHED,
+)
+from mgraph.algorithms.bfs.step import pull_pays
+from mgraph.backends.kernel import inline
+from mgraph.backends.numba_atomics import atomic_add, atomic_min
+from mgraph.backends.numba_barrier import wait_for_all
+from mgraph.backends.numba_helpers import flush
+from mgraph.backends.numba_prefetch import prefetch
+
+# What all cores find in a level: vertices, and their arcs; how many of the frontier are taken, and how many hubs.
+# Three levels have a row each. Before the barrier at the end of a level one core resets the row of the next one, while
+# others may still read that of the level before.
+FOUND, FOUND_ARCS, TAKEN, HUBS = range(4)
+NUM_TURNS = 3
+NUM_WORDS = 16
+# Arcs that a core stages before it lowers the words at their ends.
+STAGED = np.uint64(1024)
+# A core takes so many vertices of a frontier at once: at least, at most, and each core's share of it in several parts.
+MIN_CHUNK = 16
+MAX_CHUNK = 256
+CHUNKS_PER_CORE = 4
+_pull_pays = inline(pull_pays)
+
+
+@inline
+def push_jointly(core, num_cores, barrier, turns, hubs, limits, indptr, targets, queue, words, counters):
+    """Push levels as one of all cores, until the search ends, a pull pays, or a limit is met; False if a core failed.
+
+    `limits` are the last level, the arcs of a frontier that are few, those after which the loop pauses, and those of
+    the longest row that is no hub's.
+    """
+    last_level, few_arcs, pause, longest = limits
+    level, begin, end, arcs, arcs_before, arcs_left = counters[: ARCS_LEFT + 1]
+    size = len(words)
+    scanned = np.int64(0)
+    turn = 0
+    staged = np.empty(STAGED, queue.dtype), np.empty(STAGED, words.dtype)
+    goes_on = True
+    while goes_on:
+        level += 1
+        own = turns[turn]
+        turn = (turn + 1) % NUM_TURNS
+        if core == 0:
+            turns[turn] = 0
+        take_frontier(num_cores, level, begin, end, own, longest, hubs, staged, indptr, targets, queue, words)
+        if len(hubs) > 0:
+            if not wait_for_all(barrier, num_cores):
+                return False
+            push_rows(
+                level, hubs, 0, own[HUBS], core, num_cores, own, len(targets), hubs, staged, indptr, targets,
+                queue[end:], words,
+            )  # fmt: skip
+        if not wait_for_all(barrier, num_cores):
+            return False
+        # All cores read the same and decide the same.
+        begin = end
+        end += own[FOUND]
+        scanned += arcs
+        arcs_before = arcs
+        arcs = own[FOUND_ARCS]
+        arcs_left -= arcs
+        goes_on = begin < end < size and level < last_level and arcs > few_arcs and scanned < pause
+        goes_on = goes_on and not _pull_pays(False, end - begin, arcs, arcs_before, size - end, arcs_left, size)
+    if core == 0:
+        counters[: PULLED + 1] = level, begin, end, arcs, arcs_before, arcs_left, 0
+        counters[SCANNED] = scanned
+    return True
+
+
+@inline
+def take_frontier(num_cores, level, begin, end, own, longest, hubs, staged, indptr, targets, queue, words):
+    """Push vertices of the frontier that no other core has taken, until all are taken."""
+    chunk = min(max((end - begin) // (CHUNKS_PER_CORE * num_cores), MIN_CHUNK), MAX_CHUNK)
+    found = queue[end:]
+    while True:
+        first = begin + atomic_add(own, TAKEN, chunk)
+        if first >= end:
+            break
+        last = min(first + chunk, end)
+        push_rows(level, queue, first, last, 0, 1, own, longest, hubs, staged, indptr, targets, found, words)
+
+
+@inline
+def push_rows(
+    level, vertices, first, last, share, num_shares, own, longest, hubs, staged, indptr, targets, found, words
+):  # fmt: skip
+    """Push one of some shares of the arcs of vertices first..last of a list; rows longer than `longest` are hubs'."""
+    ends, candidates = staged
+    length = np.uint64(0)
+    end = np.uint64(last)
+    for k in range(np.uint64(first), end):
+        if k + AHEAD < end:
+            prefetch(targets, indptr[np.uint64(vertices[k + AHEAD])])
+        u = np.uint64(vertices[k])
+        word = level << PARENT_BITS | np.int64(u)
+        i = np.uint64(indptr[u])
+        row = np.uint64(indptr[u + ONE]) - i
+        if row > np.uint64(longest):
+            hubs[atomic_add(own, HUBS, 1)] = u
+            continue
+        row_end = i + row
+        if num_shares > 1:
+            row_end = i + row * np.uint64(share + 1) // np.uint64(num_shares)
+            i += row * np.uint64(share) // np.uint64(num_shares)
+        while i < row_end:
+            part_end = min(row_end, i + STAGED - length)
+            while i < part_end:
+                v = np.uint64(targets[i])
+                ends[length] = v
+                candidates[length] = word
+                # Without a branch: several words are on the way from memory at once.
+                length += np.uint64(words[v] > word)
+                i += ONE
+            if length == STAGED:
+                lower(length, own, ends, candidates, indptr, found, words)
+                length = np.uint64(0)
+    lower(length, own, ends, candidates, indptr, found, words)
+
+
+@inline
+def lower(length, own, ends, candidates, indptr, found, words):
+    """Lower the words at the ends of staged arcs; list the vertices that no core had reached before."""
+    for k in range(length):
+        prefetch(indptr, ends[k])
+    arcs = np.int64(0)
+    listed = 0
+    for k in range(length):
+        v = np.uint64(ends[k])
+        # A stale word is larger: the atomic minimum resolves it.
+        if words[v] <= candidates[k] or atomic_min(words, v, candidates[k]) != UNREACHED:
+            continue
+        arcs += np.int64(np.uint64(indptr[v + ONE]) - np.uint64(indptr[v]))
+        ends[listed] = v
+        listed += 1
+    flush(ends, listed, found, own)
+    atomic_add(own, FOUND_ARCS, arcs)
