@@ -5,7 +5,8 @@
 
 The pass is serial: an edge is scanned once, and nothing is atomic. Two cores need twice as long to hook, sample,
 compress and link, unless there are so many arcs that those of the giant, which afforest.py skips, are most of the work:
-on 2 cores of an EPYC that is from some 16 arcs a vertex on (uniform graphs of 2^15 and 2^18 vertices).
+on 2 cores of an EPYC that is from some 16 arcs a vertex on (uniform graphs of 2^15 and 2^18 vertices). Trees and paths
+have no arcs to skip: up to 8 cores take as long or longer than one.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ from mgraph.shard.shard import Shard
 
 # More threads link faster together, by afforest.py.
 MAX_THREADS = 2
+# The same of trees, and of what has still fewer arcs a vertex.
+MAX_THREADS_OF_TREES = 8
+TREE_DEGREE = 2
 # Rows between two looks at whether the call was ended.
 STEP_ROWS = 1 << 20
 
@@ -48,12 +52,19 @@ def find_components(shard: Shard, comm: Communicator, trace: Trace) -> Roots:
     return Roots(parents, None, np.zeros(1, parents.dtype), num_roots)
 
 
+def _max_threads(arcs_per_vertex: float) -> int:
+    if arcs_per_vertex <= TREE_DEGREE:
+        return MAX_THREADS_OF_TREES
+    return MAX_THREADS if arcs_per_vertex <= DEEP_DEGREE else 0
+
+
 VARIANT = Variant(
     "components.serial",
-    when=f"on one CPU rank of at most {MAX_THREADS} threads, if there are at most {DEEP_DEGREE} arcs a vertex",
-    applies=lambda conditions: (
-        conditions.is_one_cpu and conditions.threads <= MAX_THREADS and conditions.arcs_per_vertex <= DEEP_DEGREE
+    when=(
+        f"on one CPU rank of at most {MAX_THREADS} threads, if there are at most {DEEP_DEGREE} arcs a vertex, "
+        f"and of at most {MAX_THREADS_OF_TREES}, if there are at most {TREE_DEGREE}"
     ),
+    applies=lambda conditions: conditions.is_one_cpu and conditions.threads <= _max_threads(conditions.arcs_per_vertex),
     bytes=AFFOREST.bytes,
     loop=find_components,
 )

@@ -11,7 +11,7 @@ from naive_shard import build_shards
 from on_ranks import run_on_ranks
 from strategies import graphs, orders
 from tiers import examples
-from zoo import CASES, random_case
+from zoo import CASES, ZOO, random_case
 
 from mgraph.algorithms.common.traversal import Trace
 from mgraph.algorithms.components import serial
@@ -58,9 +58,14 @@ def test_labels_of_drawn_graphs_equal_the_oracles(case, order, step_rows):
     check(case, order, step_rows)
 
 
-@pytest.mark.parametrize(("threads", "name"), [(serial.MAX_THREADS, "serial"), (serial.MAX_THREADS + 1, "afforest")])
-def test_threads_of_the_rank_choose_the_variant_that_is_reported(threads, name):
-    case = random_case(2, 300)
+@pytest.mark.parametrize(
+    ("case", "most"),
+    [(random_case(2, 300), serial.MAX_THREADS), (ZOO["path"], serial.MAX_THREADS_OF_TREES)],
+    ids=lambda of_row: getattr(of_row, "name", None),
+)
+@pytest.mark.parametrize(("more", "name"), [(0, "serial"), (1, "afforest")])
+def test_threads_of_the_rank_choose_the_variant_that_is_reported(case, most, more, name):
+    threads = most + more
 
     def program(shard, comm):
         variant, roots = compute_components(shard, comm, Trace(shard.backend, comm))
