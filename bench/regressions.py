@@ -24,7 +24,7 @@ Record = dict[str, Any]
 # Facts that say what was measured. All others were found, or do not matter: roots are drawn anew in each run.
 CELL = (
     *("machine", "bench", "graph", "algorithm", "method", "backend", "gpus", "ranks", "launcher", "layout"),
-    *("weights", "size", "way", "order"),
+    *("weights", "size", "way", "order", "cores"),
 )
 # A cell is compared with its last records.
 EARLIER = 5

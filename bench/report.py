@@ -110,6 +110,7 @@ def main() -> None:
             if parts := [line for line in lines if line.get("bench") == title]:
                 newest = {tuple(line[name] for name in kind): line for line in parts}
                 text += [ABOUT[title], _table(columns, sorted(newest.values(), key=_place_of_part))]
+        text += _shapes(lines)
         if compared := _newest([line for line in lines if "gap_ms" in line and "bench" not in line]):
             text.append(f"\nOther libraries on the same {compared[0]['cores']} cores, in one run (`bench/cpu.py`):\n")
             text.append(_table(CPU_COLUMNS, compared))
@@ -288,6 +289,32 @@ def _clocks(searches: list[dict]) -> list[str]:
     """Return the table of searches on Graph500's clock."""
     rows = [(line, order, clock) for line in searches for order, clock in line.get("clock", {}).items()]
     return [CLOCKS, _table(CLOCK_COLUMNS, rows)] if rows else []
+
+
+SHAPES = """
+Graphs of many shapes beside SciPy on one core (`bench/shapes.py`, whole calls in milliseconds), by {}: {} cells, of
+which {} take longer than allowed, SciPy's time and that to write the result. The worst:
+"""
+SHAPE_COLUMNS = {
+    "cell: ms, SciPy's": lambda line: f"{line['graph']}, {line['algorithm']}: {line['ms']:.3g}, {line['scipy_ms']:.3g}",
+    "allowed = 1": lambda line: f"{line['ratio']:.2f}x",
+    "first call": lambda line: f"{line['first_ms']:.3g}",
+    "commit": lambda line: line["commit"],
+}
+
+
+def _shapes(lines: list[dict]) -> list[str]:
+    """Return a table for each number of cores."""
+    of_shapes = [line for line in lines if line.get("bench") == "shapes" and "cores" in line]
+    newest = {(line["cores"], line["graph"], line["algorithm"]): line for line in of_shapes}
+    text = []
+    for cores in sorted({line["cores"] for line in of_shapes}):
+        cells = [line for line in newest.values() if line["cores"] == cores]
+        worst = sorted(cells, key=lambda line: -line["ratio"])
+        by = f"{cores} cores" + (" and one GPU" if worst[0]["backend"] == "cuda" else "")
+        text.append(SHAPES.format(by, len(worst), sum(line["ratio"] > 1 for line in worst)))
+        text.append(_table(SHAPE_COLUMNS, worst[:8]))
+    return text
 
 
 ABOUT = {

@@ -26,6 +26,7 @@ from shape_graphs import SHAPES, Shape, matrix_of, road
 
 import mgraph as mg
 from mgraph.api.components import Components
+from mgraph.backends.cpu import available_cores
 
 SEED = 1
 # Runs of each call for a cell, at most; after SECONDS none begins.
@@ -57,7 +58,8 @@ def main(
         for name in names or shapes:
             matrix = matrix_of(shapes[name], 1 << size, SEED)
             for cell in measured(matrix, shapes[name].directed, algorithms, cluster, write_ms):
-                facts = {"graph": name, "bench": "shapes", "backend": backend, "size": size, **cell}
+                facts = {"graph": name, "bench": "shapes", "backend": backend, "size": size, "cores": available_cores()}
+                facts |= cell
                 record.append(backend, None, facts)
                 cells.append(facts)
     show(cells)
