@@ -16,13 +16,13 @@ from mgraph.backends.numba_barrier import STOPPED, new_barrier, wait_often
 # more cores, the longer each may take: a barrier of k cores takes k times as long, and the gain grows with k.
 SLOW_BARRIER_S = 260e-9
 TIMED_BARRIERS = 16
-# A measured time is that of this many seconds.
+# A measured time is used again for this long.
 VALID_S = 1.0
 _measured: weakref.WeakKeyDictionary[CpuBackend, tuple[float, int, float]] = weakref.WeakKeyDictionary()
 
 
 def num_near_cores(backend: CpuBackend, max_cores: int) -> int:
-    """Return how many cores a loop with barriers may have: 1 where their barriers are slow at this moment."""
+    """Return how many cores to loop on with barriers: 1 if these are slow at this moment."""
     num_cores = min(backend.helpers.start() + 1, max_cores)
     now = time.monotonic()
     when, of_cores, seconds = _measured.get(backend, (-VALID_S, 0, 0.0))
@@ -33,7 +33,10 @@ def num_near_cores(backend: CpuBackend, max_cores: int) -> int:
 
 
 def on_all_cores(backend: CpuBackend, num_cores: int, work: Callable[[int, np.ndarray], None]) -> None:
-    """Call `work` with every core's number and a barrier, on all cores at once; where one fails, none waits."""
+    """Call `work` with a core's number and a barrier, on all cores at once.
+
+    Where one fails, none waits.
+    """
     barrier = new_barrier()
     cores = iter(range(num_cores))
 
@@ -41,16 +44,13 @@ def on_all_cores(backend: CpuBackend, num_cores: int, work: Callable[[int, np.nd
         barrier[STOPPED] = 1
 
     def work_on_core() -> None:
-        core = next(cores, None)
-        if core is None:
-            return
         try:
-            work(core, barrier)
+            work(next(cores), barrier)
         except BaseException:
             abandon()
             raise
 
-    backend.helpers.run(work_on_core, abandon)
+    backend.helpers.run(work_on_core, abandon, num_cores - 1)
 
 
 def barrier_s(backend: CpuBackend, num_cores: int) -> float:

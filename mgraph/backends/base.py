@@ -76,6 +76,8 @@ class Backend(ABC):
     ----------
     stopped
         Why the current call must launch no further kernel; None while it may.
+    stop_word
+        Whether that is set, for compiled code.
     """
 
     name: str
@@ -86,7 +88,19 @@ class Backend(ABC):
     shared_bytes = 160 << 10
     cache_bytes = 32 << 20
     phase: Phase | None = None  # what the rank is doing, or did last
-    stopped: str | None = None
+
+    def __init__(self) -> None:
+        self._stopped: str | None = None
+        self.stop_word = np.zeros(1, np.int64)
+
+    @property
+    def stopped(self) -> str | None:
+        return self._stopped
+
+    @stopped.setter
+    def stopped(self, reason: str | None) -> None:
+        self._stopped = reason
+        self.stop_word[0] = reason is not None
 
     @abstractmethod
     def enter_thread(self) -> None:
@@ -121,23 +135,14 @@ class Backend(ABC):
 
     @abstractmethod
     def to_host(self, array: Array) -> np.ndarray:
-        """Return the array as a NumPy array.
-
-        One that is in host memory already is not copied.
-        """
+        """Return the array as a NumPy array; one in host memory is not copied."""
 
     @abstractmethod
     def to_device(self, array: np.ndarray) -> Array:
-        """Return the array in memory that kernels read.
-
-        One that is there already is not copied.
-        """
+        """Return the array in memory that kernels read; one that is there is not copied."""
 
     def marked(self) -> Callable[[], None]:
-        """Return a function that waits for the launches before this call, but not for later ones.
-
-        It is valid until the next call.
-        """
+        """Return a function, valid until the next call, that waits for the launches before this one."""
         return self.synchronize
 
     @abstractmethod

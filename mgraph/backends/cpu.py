@@ -46,6 +46,7 @@ class CpuBackend(Backend):
         sharers_of_process: int | None = None,
         own_limit: OwnLimit | None = None,
     ) -> None:
+        super().__init__()
         self.threads = threads or available_cores()
         # Ranks that share the memory of this host, and of this process, this rank included.
         self.sharers = sharers
@@ -53,20 +54,8 @@ class CpuBackend(Backend):
         # A further limit of this process's memory.
         self.own_limit = own_limit
         self.link = HostLink(np)
-        self._stopped: str | None = None
-        # Whether this is set, for compiled code.
-        self._stop = np.zeros(1, np.int64)
         self.helpers = Helpers(self.threads - 1)
         self._memory = RecycledMemory()
-
-    @property
-    def stopped(self) -> str | None:  # type: ignore[override]
-        return self._stopped
-
-    @stopped.setter
-    def stopped(self, reason: str | None) -> None:
-        self._stopped = reason
-        self._stop[0] = reason is not None
 
     def enter_thread(self) -> None:
         """Do nothing: the CPU has no current device."""
@@ -100,9 +89,8 @@ class CpuBackend(Backend):
         from mgraph.backends.numba_ranges import share_ranges
 
         step = -(-num_items // (num_threads * RANGES_PER_THREAD))
-        share_ranges(self.helpers, num_threads, function, (lo, hi, step), self._stop, tuple(args))
-        if self.stopped is not None:
-            raise CommAborted(self.stopped)
+        if not share_ranges(self.helpers, num_threads, function, (lo, hi, step), self.stop_word, tuple(args)):
+            raise CommAborted(self.stopped or "the call was stopped")
 
     def empty(self, count: int, dtype: np.dtype) -> np.ndarray:
         """Return an uninitialized array, in the memory of an earlier one of its size if that is not in use."""

@@ -199,6 +199,7 @@ class CudaBackend(PersistentBackend):
     limits = LIMITS["cuda"]
 
     def __init__(self) -> None:
+        super().__init__()
         self.device = runtime.getDevice()
         attributes = cupy.cuda.Device(self.device).attributes
         self.multiprocessors = attributes["MultiProcessorCount"]

@@ -25,9 +25,9 @@ from mgraph.backends.thread_pool import Helpers
 
 # The word with the next work item that no thread has taken. On further cache lines each thread has a word, which is 1
 # while it works.
-NEXT = 0
+NEXT_ITEM = 0
 LINE = 8
-# Beyond every work item, with room for the additions of all threads.
+# Beyond every work item; the additions of all threads do not overflow it.
 NO_ITEM = 1 << 62
 # A caller that waits for a helper yields this often before it sleeps.
 YIELDS = 64
@@ -39,21 +39,22 @@ def share_ranges(
     num_threads: int,
     function: Callable[..., object],
     items: tuple[int, int, int],
-    stop: np.ndarray,
+    stop_word: np.ndarray,
     args: tuple,
-) -> None:
-    """Call function(lo, hi, *args) with ranges of the work items, in this thread and helpers, up to num_threads.
+) -> bool:
+    """Call function(lo, hi, *args) with ranges of the work items, in up to `num_threads` threads.
 
-    `items` has the first work item, the end, and the length of a range. No further range is taken once stop[0] is set.
+    `items` has the first work item, the end, and the length of a range. No further range is taken once the stop word is
+    set: then the result is False.
     """
     first, end, step = items
     words = np.zeros((1 + num_threads) * LINE, np.int64)
-    words[NEXT] = first
+    words[NEXT_ITEM] = first
     take_ranges = _ranges_of(function)
     own, *others = range(LINE, len(words), LINE)
     lines = iter(others)
-    # Empty once the work is done, so that a late helper keeps no array alive.
-    work = [(words, end, step, stop, *args)]
+    # Empty once the work is done: a helper that begins later keeps no array alive.
+    work = [(words, end, step, stop_word, *args)]
     errors: list[BaseException] = []
 
     def help_out() -> None:
@@ -68,21 +69,26 @@ def share_ranges(
         finally:
             words[line] = 0
 
-    helpers.offer(help_out, num_threads - 1)
     try:
+        helpers.offer(help_out, num_threads - 1)
         take_ranges(own, *work[0])
+        all_taken = bool(words[NEXT_ITEM] >= end)
     finally:
         # After an error, or an interrupt, items may be left.
-        words[NEXT] = NO_ITEM
+        words[NEXT_ITEM] = NO_ITEM
         while not _have_ended(words, own):
             time.sleep(SLEEP_S)
         work.clear()
-    if errors:
+        failed = errors[:1]
+        # Their tracebacks refer to a frame that refers to the list.
+        errors.clear()
+    if failed:
         try:
-            raise errors[0]
+            raise failed[0]
         finally:
             # The error's traceback refers to this frame.
-            del errors
+            del failed
+    return all_taken
 
 
 @functools.cache
@@ -105,10 +111,10 @@ def _ranges_of(function: Any) -> Any:
 called: Any = None
 
 
-def _take_ranges(line: int, words: np.ndarray, end: int, step: int, stop: np.ndarray, *args: Any) -> None:
-    while atomic_load(stop, 0) == 0:
+def _take_ranges(line: int, words: np.ndarray, end: int, step: int, stop_word: np.ndarray, *args: Any) -> None:
+    while atomic_load(stop_word, 0) == 0:
         # Ordered: a caller that finds no item left sees that the threads that took them are at work.
-        start = atomic_add_ordered(words, NEXT, step)
+        start = atomic_add_ordered(words, NEXT_ITEM, step)
         if start >= end:
             break
         called(start, min(start + step, end), *args)

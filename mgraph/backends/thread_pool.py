@@ -16,7 +16,7 @@ Work = Callable[[], None]
 
 
 class Helpers:
-    """Up to `max_threads` threads, started by the first call of run() and ended with this object."""
+    """Up to `max_threads` threads, started by the first work and ended with this object."""
 
     def __init__(self, max_threads: int) -> None:
         self._max_threads = max_threads
@@ -26,13 +26,14 @@ class Helpers:
         self._end = weakref.finalize(self, self._queue.put, None)
         self._end.atexit = False
 
-    def run(self, work: Work, abandon: Work | None = None) -> None:
-        """Call `work` in this thread and in every helper.
+    def run(self, work: Work, abandon: Work | None = None, max_helpers: int | None = None) -> None:
+        """Call `work` in this thread and in every helper, or in some.
 
         Wait for all, and raise the first error of a helper. Where this thread fails, `abandon` is called first: it ends
         what helpers wait for.
         """
-        self.start()
+        num_helpers = self.start() if max_helpers is None else min(max_helpers, self.start())
+        num_asked = 0
         done: SimpleQueue[BaseException | None] = SimpleQueue()
 
         def reported_work() -> None:
@@ -43,16 +44,18 @@ class Helpers:
             else:
                 done.put(None)
 
-        for _ in range(self._started):
-            self._queue.put(reported_work)
         try:
+            while num_asked < num_helpers:
+                # Counted after it is asked: a helper that is not would be waited for forever.
+                self._queue.put(reported_work)
+                num_asked += 1
             work()
         except BaseException:
             if abandon is not None:
                 abandon()
             raise
         finally:
-            reports = [done.get() for _ in range(self._started)]
+            reports = [done.get() for _ in range(num_asked)]
         errors = [report for report in reports if report is not None]
         if errors:
             try:
@@ -62,7 +65,7 @@ class Helpers:
                 del errors, reports
 
     def offer(self, work: Work, count: int) -> None:
-        """Have up to `count` helpers call `work`, which raises nothing, when they are free; do not wait for them."""
+        """Have up to `count` helpers call `work` when they are free, and do not wait; `work` raises nothing."""
         for _ in range(min(count, self.start())):
             self._queue.put(work)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
 import weakref
@@ -9,7 +10,7 @@ import weakref
 import numpy as np
 import pytest
 
-from mgraph.backends import cpu
+from mgraph.backends import cpu, numba_ranges
 from mgraph.backends.cpu import CpuBackend
 from mgraph.backends.kernel import inline
 from mgraph.backends.numba_atomics import atomic_add, atomic_load
@@ -70,6 +71,32 @@ def test_error_of_any_thread_is_raised(cores, item):
         times[:] = 0
         cores.run_ranges(count, NUM_ITEMS, times)
         assert (times == 1).all()
+
+
+def test_call_that_failed_in_every_thread_is_freed_without_the_garbage_collector(cores, monkeypatch):
+    begun = threading.Barrier(cores.threads)
+
+    def fail(*args):
+        begun.wait(10)
+        raise ValueError("item is wrong")
+
+    def call():
+        times = np.zeros(NUM_ITEMS, np.int64)
+        with pytest.raises(ValueError, match="item is wrong"):
+            cores.run_ranges(count, NUM_ITEMS, times)
+        return weakref.ref(times)
+
+    # Not in compiled code: Numba keeps the arguments of a function that fails.
+    monkeypatch.setattr(numba_ranges, "_ranges_of", lambda function: fail)
+    gc.collect()
+    gc.disable()
+    try:
+        reference = call()
+        # A helper drops its work after it has reported its end.
+        cores.helpers.run(lambda: time.sleep(0.01))
+        assert reference() is None
+    finally:
+        gc.enable()
 
 
 def test_abort_leaves_the_ranges_that_are_not_taken(cores):

@@ -19,7 +19,9 @@ from local_clusters import GPU, local_cluster
 from tiers import by_tier
 
 import mgraph as mg
+from mgraph.backends.all_cores import on_all_cores
 from mgraph.backends.cpu import CpuBackend
+from mgraph.backends.numba_barrier import wait_often
 from mgraph.backends.totals import total
 from mgraph.cluster.base import ERROR_WAIT_S, MAX_FORGOTTEN, Objects
 from mgraph.cluster.dask import DaskCluster
@@ -106,6 +108,23 @@ def test_launch_interrupted_at_any_instruction_does_not_block_the_next_one():
     assert step > 50
     backend.close()
     assert total(backend, values) == expected
+
+
+def test_loop_of_all_cores_interrupted_at_any_instruction_leaves_no_core_waiting():
+    backend = CpuBackend(3)
+
+    def pass_barriers():
+        passed = []
+        on_all_cores(backend, 3, lambda core, barrier: passed.append(wait_often(barrier, 3, 10)))
+        return passed
+
+    for step in itertools.count():
+        was_interrupted = interrupted_at(step, pass_barriers, of_package("backends"))
+        assert pass_barriers() == [True] * 3
+        if not was_interrupted:
+            break
+    assert step > 50
+    backend.close()
 
 
 @pytest.mark.ci

@@ -5,13 +5,14 @@
         many arcs: all cores push level after level in another loop, until few are left (push_jointly)
         where that scans fewer: all cores pull a level
 
-To begin with all cores takes some 50 us, a level of all cores some microseconds whatever is in it, and one of one core
-some 5 ns: on deep graphs that is all the time. The level and the parent of a vertex are one word (hybrid_kernels.py).
+Starting all cores takes some 50 us, a level of all cores some microseconds whatever is in it, and one of one core some
+5 ns: on deep graphs that is all the time. The level and the parent of a vertex are one word (hybrid_kernels.py).
 The queue lists what is reached.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -50,13 +51,13 @@ from mgraph.shard.shard import Shard
 from mgraph.shard.user_ids import SMALL_SHARE
 from mgraph.types import LEVEL, SMALL_VERTEX, vertex_dtype
 
-# A frontier of more arcs is wide, unless one core pushes it in half the time (is_run), and one of at most FEW_ARCS
-# narrow again.
+# A frontier of more arcs is wide, unless one core pushes it in half the time (is_run), and one of at most
+# NARROW_ARCS narrow again.
 MAX_ARCS = 1 << 15
-FEW_ARCS = 1 << 12
-# All cores together take some three times the work of one, for atomics and what is staged.
+NARROW_ARCS = 1 << 12
+# All cores together do some three times the work of one, for atomics and what is staged.
 MAX_SERIAL_CORES = 2
-MAX_CORES = 16
+MAX_JOINT_CORES = 16
 # Where all cores have pushed fewer arcs before few were left, frontiers are wide only from GROWTH times as many on.
 MIN_JOINT_ARCS = 1 << 18
 GROWTH = 8
@@ -142,10 +143,14 @@ class _Search:
         return int(counters[NEXT])
 
     def push(self, last_level: int, max_scanned: float, trace: Trace) -> int:
-        """Push levels by all cores, until few arcs are left or a pull pays; return how many arcs were scanned."""
+        """Push levels by all cores, as push_jointly does; return how many arcs were scanned.
+
+        None are where barriers are slow: one core goes on, unless the arcs are limited, and so to be counted.
+        """
         if self.num_cores is None:
-            self.num_cores = num_near_cores(self.backend, MAX_CORES)
-        if self.num_cores == 1:
+            self.num_cores = num_near_cores(self.backend, MAX_JOINT_CORES)
+        is_limited = max_scanned < math.inf
+        if self.num_cores == 1 and not is_limited:
             self.max_arcs = UNLIMITED
             return 0
         info = self.shard.info
@@ -153,19 +158,19 @@ class _Search:
         level, begin, end = self.counters[: END + 1].tolist()
         num_hubs = len(rows.targets) // HUB_ARCS if info.max_degree > HUB_ARCS else 0
         hubs = self.backend.empty(num_hubs, self.queue.dtype)
-        turns = np.zeros((joint_kernels.NUM_TURNS, joint_kernels.NUM_WORDS), np.int64)
-        limits = last_level, FEW_ARCS, int(min(STEP_ARCS, max_scanned)), HUB_ARCS
+        counted = np.zeros((joint_kernels.NUM_ROWS, joint_kernels.NUM_WORDS), np.int64)
+        limits = last_level, NARROW_ARCS, int(min(STEP_ARCS, max_scanned)), HUB_ARCS
         indptr = narrow_indptr(self.shard)
 
         def push_jointly(core: int, barrier: np.ndarray) -> None:
             joint_kernels.push_jointly(
-                core, self.num_cores, barrier, turns, hubs, limits, indptr, rows.targets, self.queue, self.words,
+                core, self.num_cores, barrier, counted, hubs, limits, indptr, rows.targets, self.queue, self.words,
                 self.counters,
             )  # fmt: skip
 
         on_all_cores(self.backend, self.num_cores, push_jointly)
         scanned = int(self.counters[SCANNED])
-        if self.counters[ARCS] <= FEW_ARCS and scanned < MIN_JOINT_ARCS:
+        if self.counters[ARCS] <= NARROW_ARCS and scanned < MIN_JOINT_ARCS and not is_limited:
             self.max_arcs *= GROWTH
         trace.superstep("joint", end - begin, scanned, levels=int(self.counters[LEVEL_COUNTER]) - level)
         return scanned
@@ -174,7 +179,7 @@ class _Search:
         """Pull one level, by all cores if it is wide."""
         rows = self.shard.rows
         incoming = self.shard.incoming
-        level, begin, end = self.counters[: END + 1].tolist()
+        level, begin, end, arcs = self.counters[: ARCS + 1].tolist()
         n = len(self.words)
         bits = np.zeros((n >> 5) + 1, np.uint32)
         mark(self.queue[begin:end], bits)
@@ -186,15 +191,10 @@ class _Search:
             self.backend.run_ranges(pull, n, *args)
         else:
             pull(0, n, *args)
-        self._settle("pull", found, trace)
-
-    def _settle(self, method: str, found: np.ndarray, trace: Trace) -> None:
-        """Make what a level found the next frontier."""
-        level, begin, end, arcs = self.counters[: ARCS + 1].tolist()
         num_found, found_arcs, scanned = found.tolist()
         left = self.counters[ARCS_LEFT] - found_arcs
-        self.counters[: PULLED + 1] = level + 1, end, end + num_found, found_arcs, arcs, left, method == "pull"
-        trace.superstep(method, end - begin, scanned, levels=1)
+        self.counters[: PULLED + 1] = level + 1, end, end + num_found, found_arcs, arcs, left, True
+        trace.superstep("pull", end - begin, scanned, levels=1)
 
     def result(self) -> Traversal:
         """Return what is reached."""

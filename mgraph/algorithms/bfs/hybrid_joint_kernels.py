@@ -35,37 +35,37 @@ from mgraph.backends.numba_prefetch import prefetch
 # Three levels have a row each. Before the barrier at the end of a level one core resets the row of the next one, while
 # others may still read that of the level before.
 FOUND, FOUND_ARCS, TAKEN, HUBS = range(4)
-NUM_TURNS = 3
+NUM_ROWS = 3
 NUM_WORDS = 16
 # Arcs that a core stages before it lowers the words at their ends.
 STAGED = np.uint64(1024)
 # A core takes so many vertices of a frontier at once: at least, at most, and each core's share of it in several parts.
 MIN_CHUNK = 16
 MAX_CHUNK = 256
-CHUNKS_PER_CORE = 4
+CHUNKS_OF_SHARE = 4
 _pull_pays = inline(pull_pays)
 
 
 @inline
-def push_jointly(core, num_cores, barrier, turns, hubs, limits, indptr, targets, queue, words, counters):
-    """Push levels as one of all cores, until the search ends, a pull pays, or a limit is met; False if a core failed.
+def push_jointly(core, num_cores, barrier, counted, hubs, limits, indptr, targets, queue, words, counters):
+    """Push levels as one of all cores; return False if a core has failed.
 
-    `limits` are the last level, the arcs of a frontier that are few, those after which the loop pauses, and those of
-    the longest row that is no hub's.
+    That is until the search ends, a pull pays, or a limit is met: the last level, the arcs of a frontier that is
+    narrow, and those of all levels but the first. The last limit is the length of a row that is no hub's.
     """
-    last_level, few_arcs, pause, longest = limits
+    last_level, narrow_arcs, pause, longest = limits
     level, begin, end, arcs, arcs_before, arcs_left = counters[: ARCS_LEFT + 1]
     size = len(words)
     scanned = np.int64(0)
-    turn = 0
+    row = 0
     staged = np.empty(STAGED, queue.dtype), np.empty(STAGED, words.dtype)
     goes_on = True
     while goes_on:
         level += 1
-        own = turns[turn]
-        turn = (turn + 1) % NUM_TURNS
+        own = counted[row]
+        row = (row + 1) % NUM_ROWS
         if core == 0:
-            turns[turn] = 0
+            counted[row] = 0
         take_frontier(num_cores, level, begin, end, own, longest, hubs, staged, indptr, targets, queue, words)
         if len(hubs) > 0:
             if not wait_for_all(barrier, num_cores):
@@ -83,7 +83,7 @@ def push_jointly(core, num_cores, barrier, turns, hubs, limits, indptr, targets,
         arcs_before = arcs
         arcs = own[FOUND_ARCS]
         arcs_left -= arcs
-        goes_on = begin < end < size and level < last_level and arcs > few_arcs and scanned < pause
+        goes_on = begin < end < size and level < last_level and narrow_arcs < arcs <= pause - scanned
         goes_on = goes_on and not _pull_pays(False, end - begin, arcs, arcs_before, size - end, arcs_left, size)
     if core == 0:
         counters[: PULLED + 1] = level, begin, end, arcs, arcs_before, arcs_left, 0
@@ -94,7 +94,7 @@ def push_jointly(core, num_cores, barrier, turns, hubs, limits, indptr, targets,
 @inline
 def take_frontier(num_cores, level, begin, end, own, longest, hubs, staged, indptr, targets, queue, words):
     """Push vertices of the frontier that no other core has taken, until all are taken."""
-    chunk = min(max((end - begin) // (CHUNKS_PER_CORE * num_cores), MIN_CHUNK), MAX_CHUNK)
+    chunk = min(max((end - begin) // (CHUNKS_OF_SHARE * num_cores), MIN_CHUNK), MAX_CHUNK)
     found = queue[end:]
     while True:
         first = begin + atomic_add(own, TAKEN, chunk)
@@ -108,7 +108,10 @@ def take_frontier(num_cores, level, begin, end, own, longest, hubs, staged, indp
 def push_rows(
     level, vertices, first, last, share, num_shares, own, longest, hubs, staged, indptr, targets, found, words
 ):  # fmt: skip
-    """Push one of some shares of the arcs of vertices first..last of a list; rows longer than `longest` are hubs'."""
+    """Push a share of each row of vertices first..last of a list.
+
+    Rows longer than `longest` are hubs', and only listed.
+    """
     ends, candidates = staged
     length = np.uint64(0)
     end = np.uint64(last)
@@ -143,7 +146,7 @@ def push_rows(
 
 @inline
 def lower(length, own, ends, candidates, indptr, found, words):
-    """Lower the words at the ends of staged arcs; list the vertices that no core had reached before."""
+    """Lower the words at the ends of staged arcs; list what no core had reached."""
     for k in range(length):
         prefetch(indptr, ends[k])
     arcs = np.int64(0)

@@ -233,7 +233,10 @@ def has_irregular_rows(begin, end, indptr, queue):
 
 @merged
 def is_run(begin, end, queue):
-    """Return whether the vertices of a frontier, of two or more, follow one another, as where ids are by level."""
+    """Return whether a frontier is likely a run of consecutive vertices, two or more.
+
+    Its ends are as far from each other as in a run.
+    """
     length = np.uint64(end) - np.uint64(begin)
     return length > ONE and np.uint64(queue[end - 1]) - np.uint64(queue[begin]) == length - ONE
 

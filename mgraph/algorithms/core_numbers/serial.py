@@ -1,4 +1,4 @@
-"""Find core numbers on one CPU rank of few cores, vertex by vertex, by one core.
+"""Find core numbers on one CPU rank vertex by vertex, by one core.
 
     sort the vertices by their arcs left; starts[k] = the place of the first one with k arcs
     for each vertex v, in this order, which changes meanwhile: its arcs left are its core number
@@ -23,11 +23,11 @@ from mgraph.errors import CommAborted
 from mgraph.shard.shard import Shard, degrees
 from mgraph.types import Array
 
-# More threads peel faster together, by peeling.py, if there are few rounds: with more arcs a vertex there are many.
-# (On 16 cores of a Xeon one core takes a twelfth of the time on RMAT graphs, and 2 to 3 times as long on sparse random
-# graphs of 2^20 vertices.)
-MAX_THREADS = 8
-FEW_ARCS = 6
+# More threads peel faster together, by peeling.py, if levels are few: of graphs of more than MANY_ARCS arcs a vertex
+# there are many. (On 16 cores of a Xeon one core takes a twelfth of the time on RMAT graphs, and 2 to 3 times as long
+# on sparse random graphs of 2^20 vertices.)
+MAX_SERIAL_THREADS = 8
+MANY_ARCS = 6
 # The compiled loop returns after this many arcs, a fraction of a second, so that an abort is noticed.
 STEP_ARCS = 1 << 24
 
@@ -113,9 +113,9 @@ def _bytes(sizes: GraphSizes) -> int:
 
 VARIANT = Variant(
     "core_numbers.serial",
-    when=f"on one CPU rank of at most {MAX_THREADS} threads, or if there are more than {FEW_ARCS} arcs a vertex",
+    when=f"on one CPU rank, if it has at most {MAX_SERIAL_THREADS} threads or there are over {MANY_ARCS} arcs a vertex",
     applies=lambda conditions: (
-        conditions.is_one_cpu and (conditions.threads <= MAX_THREADS or conditions.arcs_per_vertex > FEW_ARCS)
+        conditions.is_one_cpu and (conditions.threads <= MAX_SERIAL_THREADS or conditions.arcs_per_vertex > MANY_ARCS)
     ),
     needs=(IN_ROWS,),
     bytes=_bytes,

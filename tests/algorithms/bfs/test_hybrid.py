@@ -23,8 +23,15 @@ from mgraph.errors import CommAborted
 BACKEND = CpuBackend(2)
 MANY_CORES = CpuBackend(5)
 # All cores go on to the last arc, and share rows of more than three.
-JOINT = {"FEW_ARCS": 0, "HUB_ARCS": 3}
-HOW = ({}, {"STEP_ARCS": 1}, {"FEW_ARCS": 5, "GROWTH": 1}, {"HUB_ARCS": 1}, {"HUB_ARCS": 1 << 20})
+JOINT = {"NARROW_ARCS": 0, "HUB_ARCS": 3}
+HOW = (
+    {},
+    {"STEP_ARCS": 1},
+    {"NARROW_ARCS": 5, "GROWTH": 1},
+    {"HUB_ARCS": 1},
+    {"HUB_ARCS": 1 << 20},
+    {"MAX_JOINT_CORES": 3},
+)
 
 
 def search(case, sources, order="degree", max_arcs=None, few_cores=2, how=None, slow_s=1e9, **options):
@@ -198,7 +205,7 @@ def test_one_core_pushes_a_frontier_of_consecutive_vertices():
 
 def test_frontier_is_wide_from_more_arcs_on_where_all_cores_have_pushed_few():
     case = chain_of_cliques()
-    narrow_again = {"FEW_ARCS": 50}
+    narrow_again = {"NARROW_ARCS": 50}
     often = check(case, [0], max_arcs=50, few_cores=1, how=narrow_again | {"GROWTH": 1})
     once = check(case, [0], max_arcs=50, few_cores=1, how=narrow_again | {"GROWTH": 1 << 30})
     enough = check(case, [0], max_arcs=50, few_cores=1, how=narrow_again | {"GROWTH": 1 << 30, "MIN_JOINT_ARCS": 0})
@@ -210,6 +217,22 @@ def test_one_core_pushes_all_where_barriers_are_slow(monkeypatch):
     monkeypatch.setattr(all_cores, "barrier_s", lambda backend, num_cores: 1.0)
     methods = {step["method"] for step in check(chain_of_cliques(), [0], max_arcs=50, few_cores=1, slow_s=1e-9)}
     assert methods == {"serial"}
+
+
+@pytest.mark.parametrize("slow_s", [1e9, 0.0])
+def test_arcs_that_all_cores_push_are_limited_beside_a_gpu(monkeypatch, slow_s):
+    case = chain_of_cliques()
+    arcs = sum(step["arcs"] for step in check(case, [0], max_arcs=50, few_cores=1))
+    pushed = []
+    push = hybrid._Search.push
+    monkeypatch.setattr(hybrid._Search, "push", lambda *args: pushed.append(push(*args)) or pushed[-1])
+    for limit in (60, arcs // 2, arcs):
+        monkeypatch.setattr(hybrid, "max_wide_arcs", lambda shard, algorithm: limit)  # noqa: B023
+        pushed.clear()
+        _, found, _ = search(case, [0], max_arcs=50, few_cores=1, slow_s=slow_s)
+        assert (found is None) == (limit < arcs)
+        assert sum(pushed) <= limit
+        assert pushed or limit == 60, "the first wide level has more arcs"
 
 
 def test_call_that_was_abandoned_ends_between_the_loops_of_all_cores(monkeypatch):

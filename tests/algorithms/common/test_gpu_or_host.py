@@ -19,7 +19,9 @@ from mgraph.algorithms.common import gpu_or_host
 from mgraph.algorithms.sssp import hybrid as sssp_hybrid
 from mgraph.algorithms.sssp import persistent as sssp
 from mgraph.backends.host import HostBackend
+from mgraph.backends.kernel import inline
 from mgraph.cluster.in_process import InProcessCluster
+from mgraph.errors import CommAborted
 
 DEPTH = 40
 
@@ -256,3 +258,15 @@ def test_stopped_call_of_the_gpu_stops_the_cores():
     assert host.stopped is None
     device.stopped = "the caller was interrupted"
     assert host.stopped == "the caller was interrupted"
+    done = np.zeros(1 << 16, np.int64)
+    with pytest.raises(CommAborted, match="the caller was interrupted"):
+        host.run_ranges(count_items, len(done), done)
+    assert not done.any()
+    device.stopped = None
+    host.run_ranges(count_items, len(done), done)
+    assert (done == 1).all()
+
+
+@inline
+def count_items(lo, hi, done):
+    done[lo:hi] += 1

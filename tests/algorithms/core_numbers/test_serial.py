@@ -7,10 +7,12 @@ import oracles
 import pytest
 from naive_shard import build_shards, by_user
 from on_ranks import run_on_ranks
-from zoo import ZOO, random_case
+from zoo import ZOO, make_case, random_case
 
 from mgraph.algorithms.common.traversal import Trace
 from mgraph.algorithms.core_numbers import serial
+from mgraph.algorithms.run_variant import compute_core_numbers
+from mgraph.backends.cpu import CpuBackend
 from mgraph.errors import CommAborted
 
 
@@ -32,6 +34,19 @@ def test_peeling_goes_on_where_it_was(step_arcs, monkeypatch):
             assert sum(step["arcs"] for step in steps) == arcs, "each arc is scanned once from each end"
             if step_arcs == 1 and arcs:
                 assert len(steps) > 1
+
+
+@pytest.mark.parametrize(("more_threads", "more_arcs"), [(0, 0), (0, 1), (1, 0), (1, 1)])
+def test_many_threads_peel_by_levels_where_arcs_are_few(more_threads, more_arcs):
+    case = make_case("ring", 100, [(v, (v + k) % 100) for v in range(100) for k in range(1, 4 + more_arcs)])
+    backend = CpuBackend(serial.MAX_SERIAL_THREADS + more_threads)
+
+    def program(shard, comm):
+        return compute_core_numbers(shard, comm, Trace(backend, comm))[0]
+
+    (variant,) = run_on_ranks(program, build_shards(case, 1, "natural", backend))
+    backend.close()
+    assert variant == f"core_numbers.{'peeling' if more_threads and not more_arcs else 'serial'}"
 
 
 def test_call_that_is_ended_peels_no_further():

@@ -212,7 +212,9 @@ def test_frontier_of_more_arcs_than_candidates_fit_is_relaxed_in_rounds(monkeypa
     backend = CpuBackend(threads)
     launched = []
     run_ranges = backend.run_ranges
-    monkeypatch.setattr(backend, "run_ranges", lambda *args, **how: launched.append(args[0]) or run_ranges(*args, **how))
+    monkeypatch.setattr(
+        backend, "run_ranges", lambda *args, **how: launched.append(args[0]) or run_ranges(*args, **how)
+    )
     rng = np.random.default_rng(5)
     hubs = [(0, v, 40) for v in range(1, 4000)] + [(1, v, 60) for v in range(2000, 6000)]
     others = [(*ends, 1 + i % 50) for i, ends in enumerate(rng.integers(0, 6000, (20_000, 2)).tolist())]

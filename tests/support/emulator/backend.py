@@ -175,6 +175,7 @@ class EmulatedBackend(PersistentBackend):
     ) -> None:
         if block % WARP or not 0 < block <= 1024 or not 0 < block * blocks <= MAX_THREADS:
             raise EmulationError(f"block={block}, blocks={blocks}: a block has whole warps, up to 1024 threads")
+        super().__init__()
         self.seed = seed
         self.block = block
         self.blocks = blocks
