@@ -51,7 +51,7 @@ from mgraph.shard.shard import Shard
 from mgraph.shard.user_ids import SMALL_SHARE
 from mgraph.types import LEVEL, SMALL_VERTEX, vertex_dtype
 
-# A frontier of more arcs is wide, unless one core pushes it in half the time (is_run), and one of at most
+# A frontier of more arcs is wide, unless one core pushes it in half the time (a run), and one of at most
 # NARROW_ARCS narrow again.
 MAX_ARCS = 1 << 15
 NARROW_ARCS = 1 << 12

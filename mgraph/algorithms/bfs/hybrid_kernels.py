@@ -73,7 +73,8 @@ def push_levels(
 ):  # fmt: skip
     """Push level after level by one core, until the search ends or the next level is not to be pushed so.
 
-    That is a level to pull, or one of more than `max_arcs` arcs that is no run; after STEP_ARCS arcs the loop pauses.
+    That is a level to pull, or one of more than `max_arcs` arcs, unless runs make it easy; after STEP_ARCS arcs the
+    loop pauses.
     The search ends when every vertex is reached, after `last_level`, or when all of `until` are reached. A level after
     which next to nothing is left is pulled here.
     """
@@ -95,7 +96,7 @@ def push_levels(
         if _pull_pays(pulled != 0, end - begin, arcs, arcs_before, size - end, arcs_left, size):
             following = PULL
             break
-        if arcs > max_arcs and not is_run(begin, end, queue):
+        if arcs > max_arcs and not (is_run(begin, end, queue) or is_row_of_run(begin, end, indptr, targets, queue)):
             following = WIDE_PUSH
             break
         if unscanned < pause:
@@ -239,6 +240,17 @@ def is_run(begin, end, queue):
     """
     length = np.uint64(end) - np.uint64(begin)
     return length > ONE and np.uint64(queue[end - 1]) - np.uint64(queue[begin]) == length - ONE
+
+
+@inline
+def is_row_of_run(begin, end, indptr, targets, queue):
+    """Return whether a frontier, which has arcs, is one vertex, and its neighbors likely a run, as in a star."""
+    if end - begin != 1:
+        return False
+    u = np.uint64(queue[begin])
+    first = np.uint64(indptr[u])
+    last = np.uint64(indptr[u + ONE]) - ONE
+    return np.uint64(targets[last]) - np.uint64(targets[first]) == last - first
 
 
 @inline

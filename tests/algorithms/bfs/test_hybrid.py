@@ -195,10 +195,13 @@ def test_call_that_was_abandoned_ends_before_the_serial_loop(monkeypatch):
         search(ZOO["path"], [0])
 
 
-def test_one_core_pushes_a_frontier_of_consecutive_vertices():
+def test_one_core_pushes_from_and_to_consecutive_vertices():
     tree = make_case("tree", 511, [((v - 1) // 2, v) for v in range(1, 511)])
     (step,) = check(tree, [0], "natural", max_arcs=20, few_cores=1)
     assert step["method"] == "serial"
+    for order in ("natural", "degree"):
+        (step,) = check(ZOO["star"], [0], order, max_arcs=2, few_cores=1)
+        assert step["method"] == "serial"
     first, *rest = check(tree, [0, 2], "natural", max_arcs=20, few_cores=1)
     assert (first["method"], rest[0]["method"]) == ("serial", "joint")
 
