@@ -23,12 +23,11 @@ with mg.rmat(10, edge_factor=16, seed=1) as g:
     dist.to_numpy()
 seconds = time.perf_counter() - start
 import gc
-import mgraph.backends.kernel as pair
+from numba.core.dispatcher import Dispatcher
 hits = misses = 0
-# Persistent kernels have no CPU twin.
-for kernel in [k for k in gc.get_objects() if type(k) is pair.Kernel and k.cpu is not None]:
-    hits += sum(kernel.cpu.stats.cache_hits.values())
-    misses += sum(kernel.cpu.stats.cache_misses.values())
+for made in [each for each in gc.get_objects() if isinstance(each, Dispatcher)]:
+    hits += sum(made.stats.cache_hits.values())
+    misses += sum(made.stats.cache_misses.values())
 print(json.dumps({"seconds": seconds, "hits": hits, "misses": misses, "modules": sorted(sys.modules)}))
 """
 
@@ -61,7 +60,8 @@ def test_second_process_compiles_no_kernel(tmp_path, record_property):
     # Each combination of dtypes is compiled separately; one graph needs few.
     assert len([path for path in files if path.suffix == ".nbc"]) < 60
     warm = fresh(FIRST_RESULT, tmp_path)
-    assert (warm["hits"], warm["misses"]) == (cold["hits"] + cold["misses"], 0)
+    # What a function calls is loaded with it.
+    assert warm["misses"] == 0 < warm["hits"] < cold["misses"]
     assert compiled(tmp_path) == files
     # Recorded, not tested: the machine may be busy.
     record_property("cold_s", cold["seconds"])
