@@ -44,7 +44,8 @@ class Searches:
     @property
     def farthest(self) -> float | int:
         """The largest distance that is wanted, in the dtype."""
-        return unreached_of(self.dtype) if self.limit is None else self.limit
+        top = unreached_of(self.dtype)
+        return top if self.limit is None else min(self.limit, top)
 
 
 def states_of(shard: Shard, positions: Sequence[int]) -> np.ndarray:

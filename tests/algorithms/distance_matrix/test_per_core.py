@@ -107,6 +107,12 @@ def test_distances_over_weights_of_all_kinds_equal_the_oracle(drawn, order, how,
         check_rows(search_by_cores, case, sources, targets, limit=limit, order=order, backend=CpuBackend(threads))
 
 
+@pytest.mark.parametrize("limit", [2**32 - 1, 2**32, 2**40])
+def test_limit_beyond_all_distances_limits_nothing(limit):
+    case = make_case("heavy", 2, [(0, 1, 2**31 - 1)], np.int32)
+    check_rows(search_by_cores, case, [0, 1], limit=limit)
+
+
 @pytest.mark.parametrize("how", HOW, ids=str)
 def test_distances_over_weights_far_beyond_the_buckets_equal_the_oracle(how, monkeypatch):
     """Light stars, joined by arcs so heavy that a bucket of one star's width never reaches the next."""
