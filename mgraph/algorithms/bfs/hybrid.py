@@ -6,8 +6,8 @@
         where that scans fewer: all cores pull a level
 
 Starting all cores takes some 50 us, a level of all cores some microseconds whatever is in it, and one of one core some
-5 ns: on deep graphs that is all the time. The level and the parent of a vertex are one word (hybrid_kernels.py).
-The queue lists what is reached.
+5 ns: on deep graphs that is all the time. The level and the parent of a vertex are one word (hybrid_kernels.py). The
+queue lists what is reached.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ from mgraph.shard.shard import Shard
 from mgraph.shard.user_ids import SMALL_SHARE
 from mgraph.types import LEVEL, SMALL_VERTEX, vertex_dtype
 
-# A frontier of more arcs is wide, unless one core pushes it in half the time (a run), and one of at most
-# NARROW_ARCS narrow again.
+# A frontier of more arcs is wide, unless it is a run or leads to one: one core pushes that in half the time. A frontier
+# of at most NARROW_ARCS is narrow again.
 MAX_ARCS = 1 << 15
 NARROW_ARCS = 1 << 12
 # All cores together do some three times the work of one, for atomics and what is staged.
@@ -145,7 +145,7 @@ class _Search:
     def push(self, last_level: int, max_scanned: float, trace: Trace) -> int:
         """Push levels by all cores, as push_jointly does; return how many arcs were scanned.
 
-        None are where barriers are slow: one core goes on, unless the arcs are limited, and so to be counted.
+        Where barriers are slow, nothing is pushed here and one core goes on, unless arcs are limited and so counted.
         """
         if self.num_cores is None:
             self.num_cores = num_near_cores(self.backend, MAX_JOINT_CORES)

@@ -39,7 +39,7 @@ NUM_ROWS = 3
 NUM_WORDS = 16
 # Arcs that a core stages before it lowers the words at their ends.
 STAGED = np.uint64(1024)
-# A core takes so many vertices of a frontier at once: at least, at most, and each core's share of it in several parts.
+# A core takes a chunk of the frontier at a time. Within these bounds there are CHUNKS_OF_SHARE for each core.
 MIN_CHUNK = 16
 MAX_CHUNK = 256
 CHUNKS_OF_SHARE = 4
@@ -50,8 +50,9 @@ _pull_pays = inline(pull_pays)
 def push_jointly(core, num_cores, barrier, counted, hubs, limits, indptr, targets, queue, words, counters):
     """Push levels as one of all cores; return False if a core has failed.
 
-    That is until the search ends, a pull pays, or a limit is met: the last level, the arcs of a frontier that is
-    narrow, and those of all levels but the first. The last limit is the length of a row that is no hub's.
+    The loop ends with the search, where a pull pays, after `last_level`, where a frontier has at most `narrow_arcs`,
+    and before it has scanned more than `pause` arcs, though not before the first level. Rows of more than `longest` are
+    hubs'.
     """
     last_level, narrow_arcs, pause, longest = limits
     level, begin, end, arcs, arcs_before, arcs_left = counters[: ARCS_LEFT + 1]

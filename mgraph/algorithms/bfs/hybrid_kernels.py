@@ -73,10 +73,9 @@ def push_levels(
 ):  # fmt: skip
     """Push level after level by one core, until the search ends or the next level is not to be pushed so.
 
-    That is a level to pull, or one of more than `max_arcs` arcs, unless runs make it easy; after STEP_ARCS arcs the
-    loop pauses.
-    The search ends when every vertex is reached, after `last_level`, or when all of `until` are reached. A level after
-    which next to nothing is left is pulled here.
+    That is a level to pull, or one of more than `max_arcs` arcs, unless it is a run or leads to one. After
+    STEP_ARCS arcs the loop pauses. The search ends when every vertex is reached, after `last_level`, or when all of
+    `until` are reached. A level after which next to nothing is left is pulled here.
     """
     size = len(words)
     level, begin, end, arcs, arcs_before, arcs_left, pulled = counters[: PULLED + 1]
@@ -96,7 +95,7 @@ def push_levels(
         if _pull_pays(pulled != 0, end - begin, arcs, arcs_before, size - end, arcs_left, size):
             following = PULL
             break
-        if arcs > max_arcs and not (is_run(begin, end, queue) or is_row_of_run(begin, end, indptr, targets, queue)):
+        if arcs > max_arcs and not (is_run(begin, end, queue) or leads_to_run(begin, end, indptr, targets, queue)):
             following = WIDE_PUSH
             break
         if unscanned < pause:
@@ -243,8 +242,11 @@ def is_run(begin, end, queue):
 
 
 @inline
-def is_row_of_run(begin, end, indptr, targets, queue):
-    """Return whether a frontier, which has arcs, is one vertex, and its neighbors likely a run, as in a star."""
+def leads_to_run(begin, end, indptr, targets, queue):
+    """Return whether a frontier is one vertex, and its neighbors are likely a run, as in a star.
+
+    The frontier has arcs.
+    """
     if end - begin != 1:
         return False
     u = np.uint64(queue[begin])

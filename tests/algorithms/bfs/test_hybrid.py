@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import oracles
 import pytest
+from hybrid_checks import check_failing_core
 from hypothesis import given
 from hypothesis import strategies as st
 from naive_shard import build_shards, predecessor_parts
@@ -254,16 +257,6 @@ def test_call_that_was_abandoned_ends_between_the_loops_of_all_cores(monkeypatch
 
 
 @pytest.mark.parametrize("failing", [0, 1])
-def test_no_core_waits_for_one_that_has_failed(monkeypatch, failing):
-    push = hybrid.joint_kernels.push_jointly
-
-    def push_or_fail(core, *args):
-        if core == failing:
-            raise MemoryError("this core has failed")
-        return push(core, *args)
-
-    monkeypatch.setattr(hybrid.joint_kernels, "push_jointly", push_or_fail)
-    with pytest.raises(MemoryError, match="this core has failed"):
-        search(chain_of_cliques(), [0], max_arcs=50, few_cores=1)
-    monkeypatch.undo()
-    check(chain_of_cliques(), [0], max_arcs=50, few_cores=1)
+def test_no_core_waits_for_one_that_has_failed(failing):
+    find = functools.partial(check, chain_of_cliques(), [0], max_arcs=50, few_cores=1)
+    check_failing_core(hybrid.joint_kernels, "push_jointly", failing, find)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import oracles
 import pytest
-from hybrid_checks import check_found
+from hybrid_checks import check_failing_core, check_found
 from hypothesis import given
 from hypothesis import strategies as st
 from naive_shard import build_shards
@@ -151,16 +153,5 @@ def test_call_that_was_abandoned_ends_within_the_loop_of_all_cores(monkeypatch):
 
 
 @pytest.mark.parametrize("failing", [0, 1])
-def test_no_core_waits_for_one_that_has_failed(monkeypatch, failing):
-    settle = hybrid_joint.kernels.settle_jointly
-
-    def settle_or_fail(core, *args):
-        if core == failing:
-            raise MemoryError("this core has failed")
-        return settle(core, *args)
-
-    monkeypatch.setattr(hybrid_joint.kernels, "settle_jointly", settle_or_fail)
-    with pytest.raises(MemoryError, match="this core has failed"):
-        search(grid(), [0])
-    monkeypatch.undo()
-    check(grid(), [0])
+def test_no_core_waits_for_one_that_has_failed(failing):
+    check_failing_core(hybrid_joint.kernels, "settle_jointly", failing, functools.partial(check, grid(), [0]))
