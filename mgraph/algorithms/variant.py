@@ -123,7 +123,7 @@ class Conditions:
     """What decides which variant runs; equal on every rank."""
 
     method: str  # of METHODS, or the short name of a variant
-    layout: str  # rows, or of blocks alone: compact or host
+    layout: str  # rows or split, or of blocks alone: compact or host
     num_ranks: int
     stride: int  # vertices of a rank, at most
     has_persistent_kernels: bool
@@ -140,7 +140,7 @@ class Conditions:
     @property
     def has_rows(self) -> bool:
         """Whether the layout has rows; if not, it has blocks alone."""
-        return self.layout == "rows"
+        return self.layout in ("rows", "split")
 
     @property
     def is_one_cpu(self) -> bool:

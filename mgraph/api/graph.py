@@ -105,9 +105,10 @@ class Graph:
         num_chunks
             The number of chunks in which the input is read. More chunks need less memory.
         layout
-            `rows`; `compact`, for sweeps only, in about half of the memory; `host`, which keeps in host memory what of
-            that the device cannot hold; or `auto`, the first of these that fits. `Graph.info.layout` is the one that
-            was chosen.
+            `rows`; `split`, rows of which those that the device cannot hold are in host memory; `compact`, for sweeps
+            only, in about half of the memory; `host`, which keeps in host memory what of that the device cannot hold;
+            or `auto`, the first of these that fits (`split` on GPUs only). `Graph.info.layout` is the one that was
+            chosen.
 
         Raises
         ------
@@ -321,7 +322,7 @@ class Graph:
 
     def _require_rows(self, what: str) -> None:
         """Raise UsageError if the graph has no rows; `what` needs them."""
-        if self.info.layout != "rows":
+        if not self.info.has_rows:
             has = "the compact layout" if self.info.layout == "compact" else f"the layout {self.info.layout}"
             raise UsageError(
                 f"{what} needs rows, and {self.name} has {has}: "

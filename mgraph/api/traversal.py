@@ -27,6 +27,7 @@ from mgraph.types import LEVEL, unreached_of
 
 REASONS = {
     "rows": "its work is proportional to the frontier, on any graph",
+    "split": "its work is proportional to the frontier, on any graph",
     "compact": "the compact layout has edge blocks only",
     "host": "the layout host has edge blocks only",
 }

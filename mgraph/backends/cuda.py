@@ -179,16 +179,16 @@ def _pinned(count: int, dtype: type) -> tuple[cupy.ndarray, np.ndarray]:
 
 
 class _PeakHook(cupy.cuda.MemoryHook):
-    """Records the peak size of a pool, checked at every allocation of this thread."""
+    """Records the peak of a number of bytes, checked at every allocation of this thread."""
 
     name = "mgraph high water"
 
-    def __init__(self, pool: cupy.cuda.MemoryPool) -> None:
-        self.pool = pool
-        self.peak = pool.total_bytes()
+    def __init__(self, taken: Callable[[], int]) -> None:
+        self.taken = taken
+        self.peak = taken()
 
     def malloc_postprocess(self, **event: object) -> None:
-        self.peak = max(self.peak, self.pool.total_bytes())
+        self.peak = max(self.peak, self.taken())
 
 
 class CudaBackend(PersistentBackend):
@@ -323,8 +323,13 @@ class CudaBackend(PersistentBackend):
         pool = cupy.get_default_memory_pool()
         free: int = runtime.memGetInfo()[0]
         if limit := pool.get_limit():
-            free = max(min(free, limit - pool.total_bytes()), 0)
+            free = max(min(free, limit - self._taken_bytes()), 0)
         return free + pool.free_bytes()
+
+    def _taken_bytes(self) -> int:
+        """Return the bytes of the pool, and of memory that is not of the pool."""
+        total: int = cupy.get_default_memory_pool().total_bytes()
+        return total + self.link.split_bytes
 
     def free_memory(self) -> FreeMemory:
         return FreeMemory(self.free_bytes(), "" if self._limit is None else self._limit.limit)
@@ -333,11 +338,10 @@ class CudaBackend(PersistentBackend):
     def high_water(self) -> Iterator[Callable[[], int]]:
         """Measure the pool, which keeps freed memory until release()."""
         self.release()
-        pool = cupy.get_default_memory_pool()
-        before = pool.total_bytes()
-        hook = _PeakHook(pool)
+        before = self._taken_bytes()
+        hook = _PeakHook(self._taken_bytes)
         with hook:
-            yield lambda: hook.peak - before
+            yield lambda: max(hook.peak, self._taken_bytes()) - before
 
     def close(self) -> None:
         self.release()

@@ -9,6 +9,7 @@ import cupy
 import numpy as np
 from cupy.cuda import get_current_stream, runtime
 
+from mgraph.backends.cuda_split_memory import CudaSplitMemory
 from mgraph.backends.host_link import HostLink, Staging
 
 if TYPE_CHECKING:
@@ -78,3 +79,6 @@ class CudaHostLink(HostLink):
 
     def staging(self, num_bytes: int) -> CudaStaging:
         return CudaStaging(self, num_bytes)
+
+    def split_memory(self, most_bytes: int) -> CudaSplitMemory:
+        return CudaSplitMemory(self, most_bytes)

@@ -1,4 +1,7 @@
-"""The link between the memory of a device and its host's: here plain copies, in `cuda_host_link.py` by a stream."""
+"""The link between the memory of a device and its host's: here plain copies, in `cuda_host_link.py` by a stream.
+
+A device also accesses host memory in place, as the first part of arrays that it cannot hold (SplitMemory).
+"""
 
 from __future__ import annotations
 
@@ -34,6 +37,26 @@ class Staging:
             yield buffer
 
 
+class SplitMemory:
+    """A range of addresses for kernels: the first bytes are in host memory, those that follow on the device.
+
+    It grows at its end. Arrays in it keep it alive; a larger array begins at the same address.
+    """
+
+    def __init__(self, link: HostLink, most_bytes: int) -> None:
+        self._bytes = link.xp.empty(most_bytes, np.uint8)
+
+    def grow(self, num_bytes: int, *, on_host: bool) -> None:
+        """Extend the memory to at least this many bytes; none on the host follow those on the device."""
+
+    def shrink(self, num_bytes: int) -> None:
+        """Free memory behind this many bytes, perhaps not all of it."""
+
+    def array(self, count: int, dtype: np.dtype) -> Array:
+        """Return the first elements of the memory as an array."""
+        return self._bytes[: count * dtype.itemsize].view(dtype)
+
+
 class HostLink:
     """Copies in both directions.
 
@@ -41,11 +64,14 @@ class HostLink:
     ----------
     streamed_bytes
         How many bytes have been streamed to the device.
+    split_bytes
+        The bytes of the device in split memory.
     """
 
     def __init__(self, xp: Any) -> None:
         self.xp = xp
         self.streamed_bytes = 0
+        self.split_bytes = 0
 
     def pinned_bytes(self, count: int) -> np.ndarray:
         """Return uninitialized bytes of host memory, from which copies to the device are fastest."""
@@ -58,3 +84,7 @@ class HostLink:
     def staging(self, num_bytes: int) -> Staging:
         """Return two buffers of the device through which parts of host memory are streamed."""
         return Staging(self, num_bytes)
+
+    def split_memory(self, most_bytes: int) -> SplitMemory:
+        """Return memory that may grow to this many bytes."""
+        return SplitMemory(self, most_bytes)

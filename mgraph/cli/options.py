@@ -210,8 +210,8 @@ layout_option = click.option(
     type=click.Choice(LAYOUTS),
     default="rows",
     show_default=True,
-    help="compact: less memory, for sweeps only; host: the same, in host memory what the device cannot hold; "
-    "auto: the first that fits.",
+    help="split: rows, in host memory what the device cannot hold; compact: less memory, for sweeps only; "
+    "host: the same, in host memory what the device cannot hold; auto: the first that fits.",
 )
 checkpoint_option = click.option(
     "--checkpoint",

@@ -55,7 +55,7 @@ class Bytes(click.ParamType):
     "--host-memory",
     type=Bytes(),
     metavar="AMOUNT",
-    help="Host memory of each rank, for the layout host; by default its share of the free memory here.",
+    help="Host memory of each rank, for the layouts split and host; by default its share of the free memory here.",
 )
 @layout_option
 @json_option
@@ -93,7 +93,7 @@ def print_plan(made: GraphPlan, placement: Placement | None = None) -> None:
     rows = [[name, readable_bytes(num_bytes)] for name, num_bytes in made.parts.items()]
     rows.append(["needed", readable_bytes(made.needed_bytes)])
     rows.append(["available", readable_bytes(made.memory_bytes)])
-    if made.layout == "host":
+    if made.layout in ("split", "host"):
         rows.append(["host memory available", readable_bytes(made.host_memory_bytes)])
     ranks = "1 rank" if made.num_ranks == 1 else f"each of {made.num_ranks} ranks"
     about = "about " if made.is_estimate else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Literal, get_args
 
 from mgraph.backends.base import Backend
@@ -12,20 +13,21 @@ from mgraph.backends.totals import total
 from mgraph.comm.base import Communicator
 from mgraph.edges import EdgeSource
 from mgraph.errors import UsageError, WouldNotFit
-from mgraph.ingest.chunks import begin_phase, parts_of_chunk, read_chunk, steps
 from mgraph.ingest.compact import build_compact, would_fit
 from mgraph.ingest.host import build_host, host_would_fit
-from mgraph.ingest.host_plan import InUse
+from mgraph.ingest.host_plan import InUse, host_refusal
 from mgraph.ingest.memory_check import min_free_bytes, refusal
+from mgraph.ingest.place import place, place_in_parallel
 from mgraph.ingest.plan import Plan, default_chunks, plan_build
+from mgraph.ingest.split_plan import SplitPlan, plan_split_build, shares_of_arcs
 from mgraph.ingest.survey import Survey, make_survey, total_of
 from mgraph.shard.bucketed_rows import BucketedRows
 from mgraph.shard.rows import RowsBuilder
-from mgraph.shard.shard import Shard, degrees
-from mgraph.shard.user_ids import translated
+from mgraph.shard.shard import Rows, Shard, degrees
+from mgraph.shard.split_rows import build_split_rows, offsets_of
 from mgraph.types import Array
 
-Layout = Literal["rows", "compact", "host", "auto"]
+Layout = Literal["rows", "split", "compact", "host", "auto"]
 LAYOUTS = get_args(Layout)
 
 
@@ -50,45 +52,105 @@ def build(
     num_chunks
         Number of chunks of the input; more chunks need less memory. The graph does not depend on it.
     layout
-        `rows`, `compact` (blocks alone), `host` (in host memory what the device does not hold), `auto`: what fits.
+        `rows`, `split` (rows, in host memory what the device does not hold), `compact` (blocks alone), `host` (these,
+        in host memory what the device does not hold), `auto`: the first that fits.
     in_use_bytes
-        Bytes of a layout once algorithms run on it; for `host`, beside the blocks.
+        Bytes of a layout once algorithms run on it; for `split` beside the arcs, for `host` beside the blocks.
     """
     if layout not in LAYOUTS:
         raise UsageError(f"layout {layout!r} is not one of {', '.join(LAYOUTS)}")
     # Every rank has chunks: those of a rank may be all that it has received or read.
     num_chunks = num_chunks and -(-num_chunks // comm.size) * comm.size
-    chunks = num_chunks or default_chunks(source.num_input_edges, backend.limits, comm.size, layout)
-    survey, row_lengths = make_survey(source, backend, comm, order, chunks)
+
+    def chunks_for(layout: str) -> int:
+        return num_chunks or default_chunks(source.num_input_edges, backend.limits, comm.size, layout)
+
+    survey, row_lengths = make_survey(source, backend, comm, order, chunks_for(layout))
     backend.release()
+    planned = _Planner(survey, backend, comm, chunks_for, total(backend, row_lengths), in_use_bytes)
+    if layout == "auto":
+        # Tables and row lengths are allocated already.
+        layout = planned.first_that_fits(survey.tables_bytes + row_lengths.nbytes)
     if layout in ("compact", "host"):
         del row_lengths
-        return _build_blocks(layout, survey, backend, comm, chunks, in_use_bytes)
-    num_arcs = total(backend, row_lengths)
-    plan, error = _plan_rows(survey, backend, comm, chunks, num_arcs)
-    compact_chunks = num_chunks or default_chunks(source.num_input_edges, backend.limits, comm.size, "compact")
-    # Tables and row lengths are allocated already.
-    more = in_use_bytes(survey, "rows").needed - survey.tables_bytes - row_lengths.nbytes if layout == "auto" else 0
-    if layout == "auto" and (error or more > min_free_bytes(backend, comm)):
-        layout = layout_of_blocks(survey, backend, comm, compact_chunks, in_use_bytes) or ("compact" if error else "")
-    if layout in ("compact", "host"):
+        return _build_blocks(layout, survey, backend, comm, chunks_for(layout), in_use_bytes)
+    if layout == "split":
+        shares = shares_of_arcs(planned.split(), backend, comm)
+        offsets = offsets_of(backend, row_lengths)
         del row_lengths
-        return _build_blocks(layout, survey, backend, comm, compact_chunks, in_use_bytes)
-    if error:
-        raise WouldNotFit(error + "; the compact layout would fit" * would_fit(survey, backend, comm, compact_chunks))
-    builder = _builder(survey, backend, comm, plan, row_lengths)
-    del row_lengths
-    if isinstance(builder, BucketedRows) and comm.size == 1:
-        _place_in_parallel(survey, builder, chunks)
+        how = comm, survey.partition, offsets, survey.weight_dtype, shares
+        rows, parallel = build_split_rows(backend, *how, partial(place, survey, chunks_for("split")))
     else:
-        _place(survey, builder, chunks)
-    backend.phase = Phase("sorting")
-    rows, parallel = builder.finish()
-    del builder
+        builder = _builder(survey, backend, comm, planned.fitting_rows(), row_lengths)
+        del row_lengths
+        rows, parallel = _build_rows(survey, builder, chunks_for("rows"))
+        del builder
     backend.release()
-    info = survey.describe(backend, comm, "rows", degrees(rows), total_of(backend, rows.weights), parallel)
+    info = survey.describe(backend, comm, layout, degrees(rows), total_of(backend, rows.weights), parallel)
     positions = survey.positions_of_range(comm.rank)
     return Shard(backend, info, survey.partition, comm.rank, rows, survey.user_of_local, positions)
+
+
+class _Planner:
+    """Plans a build in the layouts with rows; every rank calls the same methods."""
+
+    def __init__(
+        self,
+        survey: Survey,
+        backend: Backend,
+        comm: Communicator,
+        chunks_for: Callable[[str], int],
+        num_arcs: int,
+        in_use_bytes: Callable[[Survey, str], InUse],
+    ) -> None:
+        self.survey = survey
+        self.backend = backend
+        self.comm = comm
+        self.chunks_for = chunks_for
+        self.num_arcs = num_arcs
+        self.in_use_bytes = in_use_bytes
+
+    def rows(self) -> tuple[Plan, str | None]:
+        """Return the plan of rows, and why it does not fit."""
+        return _plan_rows(self.survey, self.backend, self.comm, self.chunks_for("rows"), self.num_arcs)
+
+    def split(self) -> SplitPlan:
+        """Return the plan of the layout split."""
+        survey = self.survey
+        how = survey.partition, self.backend.limits, self.chunks_for("split")
+        return plan_split_build(survey.sizes(self.num_arcs), *how, self.in_use_bytes(survey, "split").needed)
+
+    def first_that_fits(self, held_bytes: int) -> str:
+        """Return the first layout that fits with what runs on it; of rows `held_bytes` are allocated."""
+        _, error = self.rows()
+        more = self.in_use_bytes(self.survey, "rows").needed - held_bytes
+        if not error and more <= min_free_bytes(self.backend, self.comm):
+            return "rows"
+        # The memory of a CPU rank is that of its host.
+        is_device = not isinstance(self.backend, CpuBackend)
+        if is_device and host_refusal(self.split(), self.backend, self.comm) is None:
+            return "split"
+        chunks = self.chunks_for("compact")
+        blocks = layout_of_blocks(self.survey, self.backend, self.comm, chunks, self.in_use_bytes)
+        return blocks or ("compact" if error else "rows")
+
+    def fitting_rows(self) -> Plan:
+        """Return the plan of rows; raise WouldNotFit where it does not fit."""
+        plan, error = self.rows()
+        if error:
+            fits = would_fit(self.survey, self.backend, self.comm, self.chunks_for("compact"))
+            raise WouldNotFit(error + "; the compact layout would fit" * fits)
+        return plan
+
+
+def _build_rows(survey: Survey, builder: RowsBuilder | BucketedRows, num_chunks: int) -> tuple[Rows, int]:
+    """Return the rows, and the number of parallel arcs dropped."""
+    if isinstance(builder, BucketedRows) and builder.comm.size == 1:
+        place_in_parallel(survey, num_chunks, builder)
+    else:
+        place(survey, num_chunks, builder)
+    builder.backend.phase = Phase("sorting")
+    return builder.finish()
 
 
 def layout_of_blocks(
@@ -142,42 +204,3 @@ def _builder(
         assert isinstance(backend, CpuBackend)
         return BucketedRows(backend, *arguments)
     return RowsBuilder(backend, *arguments)
-
-
-def _place(survey: Survey, builder: RowsBuilder | BucketedRows, num_chunks: int) -> None:
-    """Read the input again, in step with the other ranks, and add every arc to the builder."""
-    backend = builder.backend
-    source = survey.source
-    table = survey.position_of_user
-    dtype = builder.partition.dtype
-    own = steps(builder.comm, num_chunks)
-    for k in begin_phase("placing", source, backend, own, num_chunks).steps(own):
-        backend.release()
-        u, v, w = read_chunk(source, backend, k, num_chunks, survey.weight_dtype)
-        no_loop = u != v
-        if total(backend, no_loop) < len(no_loop):
-            u = u[no_loop]
-            v = v[no_loop]
-            w = None if w is None else w[no_loop]
-        if table is not None:
-            u = translated(backend, u, table)
-            v = translated(backend, v, table)
-        u = u.astype(dtype, copy=False)
-        v = v.astype(dtype, copy=False)
-        builder.add(u, v, w)
-        if not source.directed:
-            builder.add(v, u, w)
-
-
-def _place_in_parallel(survey: Survey, builder: BucketedRows, num_chunks: int) -> None:
-    """Read the input again, on the only rank: each thread reads and places chunks of its own."""
-    parts = num_chunks * parts_of_chunk(survey.source, builder.backend, num_chunks)
-    of_thread = CpuBackend(1)
-    phase = begin_phase("placing", survey.source, builder.backend, range(parts), parts)
-
-    def place(k: int) -> None:
-        edges = read_chunk(survey.source, of_thread, k, parts, survey.weight_dtype)
-        builder.add_edges(*edges, survey.position_of_user, survey.source.directed)
-        phase.step()
-
-    builder.workers.map(place, range(parts))

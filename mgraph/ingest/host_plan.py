@@ -8,6 +8,7 @@ import socket
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
@@ -55,6 +56,11 @@ class HostPlan:
     edge_bytes: int
     staging: int
     searches: int
+
+    @property
+    def tables(self) -> int:
+        """The bytes of the tables of the vertex order."""
+        return self.compact.tables
 
     @property
     def blocks(self) -> int:
@@ -139,11 +145,28 @@ def fitting_host_plan(
     return plan, host_refusal(plan, backend, comm)
 
 
-def host_refusal(plan: HostPlan, backend: Backend, comm: Communicator) -> str | None:
+class Hosted(Protocol):
+    """The memory plan of a layout that has a part of the graph in host memory."""
+
+    @property
+    def tables(self) -> int:
+        """The bytes of the tables of the vertex order, which are allocated already."""
+
+    def least_bytes(self) -> int:
+        """Return the least bytes of the device, tables included."""
+
+    def resident_bytes(self, free_bytes: int) -> int:
+        """Return the bytes of edges that can stay on the device, where this much is free beside the tables."""
+
+    def host_bytes(self, free_bytes: int) -> int:
+        """Return the bytes of edges in host memory."""
+
+
+def host_refusal(plan: Hosted, backend: Backend, comm: Communicator) -> str | None:
     """Return why the plan does not fit on some rank, None if it fits on all; beside it are the tables of the order."""
     free = backend.free_bytes()
     host = free_on_host(plan, backend, comm)
-    needed = plan.least_bytes() - plan.compact.tables
+    needed = plan.least_bytes() - plan.tables
     stored = plan.host_bytes(free)
     lacking = np.array([needed - free, -free, stored - host, stored, -host], np.int64)
     on_device, negated_free, on_host, stored, negated_host = comm.allreduce(lacking, "max").tolist()
@@ -162,12 +185,12 @@ def host_refusal(plan: HostPlan, backend: Backend, comm: Communicator) -> str | 
     return None
 
 
-def free_on_host(plan: HostPlan, backend: Backend, comm: Communicator) -> int:
-    """Return the bytes of this rank's share of its host's memory that blocks may take; every rank calls it."""
+def free_on_host(plan: Hosted, backend: Backend, comm: Communicator) -> int:
+    """Return the bytes of this rank's share of its host's memory that edges may take; every rank calls it."""
     free = memory_of_host(backend, comm).num_bytes
     if not isinstance(backend, CpuBackend):
         return free
-    beside = plan.least_bytes() - plan.compact.tables + plan.resident_bytes(backend.free_bytes())
+    beside = plan.least_bytes() - plan.tables + plan.resident_bytes(backend.free_bytes())
     return free - min(beside, backend.free_bytes())
 
 

@@ -10,11 +10,12 @@ import numpy as np
 from mgraph.backends.base import Limits
 from mgraph.formatting import readable_bytes
 from mgraph.partition import Partition
-from mgraph.shard.batches import MIN_BATCH_ARCS, PARTS, batch_arcs, bucket_batch
+from mgraph.shard.batches import MIN_BATCH_ARCS, PARTS, batch_arcs, bucket_batch, range_batch
 from mgraph.shard.bucketed_rows import RANGE_EDGE_BYTES, RANGE_EDGES, TAG
 from mgraph.types import vertex_dtype
 
-# A compact build reads at least this many chunks for each rank: its temporary memory may take 15 % of the result.
+# A compact or split build reads at least this many chunks for each rank: its temporary memory may take 15 % of the
+# result.
 COMPACT_PARTS = 64
 # Temporary bytes for each user id of a run that is sorted by degree: keys, indices, positions and their inputs.
 ORDER_BYTES = 64
@@ -73,8 +74,18 @@ class Plan:
         )
 
 
-def plan_build(sizes: Sizes, partition: Partition, limits: Limits, num_chunks: int, bucketed: bool = False) -> Plan:
-    """Plan the build of a graph in rows on the ranks of `partition`, with row buckets or without."""
+def plan_build(
+    sizes: Sizes,
+    partition: Partition,
+    limits: Limits,
+    num_chunks: int,
+    bucketed: bool = False,
+    in_ranges: bool = False,
+) -> Plan:
+    """Plan the build of a graph in rows on the ranks of `partition`, with row buckets or without.
+
+    Rows that are built in ranges need memory to drop the arcs of other rows.
+    """
     n = sizes.num_vertices
     owned = partition.num_owned(0)
     position = partition.dtype.itemsize
@@ -99,6 +110,9 @@ def plan_build(sizes: Sizes, partition: Partition, limits: Limits, num_chunks: i
     batch = batch_arcs(sizes.row_arcs, limits)
     # Cursors, and later the lengths of rows.
     beside = 8 * owned
+    if in_ranges:
+        place += (2 * position + weight + 1 + limits.mask_scratch_bytes) * chunk
+        batch = range_batch(sizes.row_arcs, limits)
     if bucketed:
         # Threads of a single rank share a chunk, and translate its edges a range at a time.
         if partition.num_ranks == 1:
@@ -136,7 +150,7 @@ def order_run(num_vertices: int, limits: Limits) -> int:
 
 def default_chunks(num_input_edges: int | None, limits: Limits, num_ranks: int, layout: str = "rows") -> int:
     """Return the number of input chunks: a multiple of the ranks, with chunks small compared with the rows."""
-    parts = COMPACT_PARTS * num_ranks if layout in ("compact", "host") else PARTS
+    parts = PARTS if layout in ("rows", "auto") else COMPACT_PARTS * num_ranks
     edges = parts * MIN_CHUNK_EDGES if num_input_edges is None else num_input_edges
     chunks = max(min(parts, edges // MIN_CHUNK_EDGES), -(-edges // limits.chunk_edges), 1)
     return -(-chunks // num_ranks) * num_ranks

@@ -24,7 +24,8 @@ from mgraph.generate.uniform import FixedOutDegree, Uniform
 from mgraph.ingest.memory_check import limit_suffix, min_free_bytes
 from mgraph.ingest.plan import degrees_bytes
 from mgraph.planning.expected_sizes import as_planned
-from mgraph.planning.memory import BUILT, MAX_PLANNED, expected_edges, plan_graph
+from mgraph.planning.memory import MAX_PLANNED, expected_edges, plan_graph
+from mgraph.planning.parts import BUILT
 from mgraph.shard.shard import Shard
 
 # Smaller builds are not checked here: their own check follows soon enough.

@@ -48,8 +48,8 @@ def place_graph(
 ) -> Placement:
     """Choose among 1 .. num_ranks ranks with `memory_bytes` each."""
     source = as_planned(source)
-    # In the layout host every rank brings memory and a link to it.
-    if num_ranks == 1 or layout == "host":
+    # In the layouts split and host every rank brings memory and a link to it.
+    if num_ranks == 1 or layout in ("split", "host"):
         return Placement(num_ranks, num_ranks)
     plan = plan_graph(source, 1, backend, memory_bytes, "compact" if layout == "compact" else "rows")
     if layout == "auto" and not 1 <= (plan.enough_ranks or 0) <= num_ranks:

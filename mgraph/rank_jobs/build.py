@@ -15,7 +15,7 @@ from mgraph.ingest.build import build
 from mgraph.ingest.host_plan import memory_of_host
 from mgraph.ingest.read import read_table
 from mgraph.io.parts import received
-from mgraph.planning.memory import in_use_bytes
+from mgraph.planning.parts import in_use_bytes
 from mgraph.shard.shard import GraphInfo, Shard
 from mgraph.store.load import load_shard, require_as_saved
 from mgraph.store.manifest import StoredGraph

@@ -294,7 +294,7 @@ def check_traversal(rank: Rank, key: str, graph: str) -> list[Violation]:
     """Check a traversal by rules; every rank returns the same violations."""
     shard: Shard = rank.objects[graph].for_call(rank.comm)
     result = rank.objects[key]
-    if shard.info.layout == "host":
+    if shard.info.layout in ("split", "host"):
         # The device is full but for what searches need.
         refuse_check_without_room("a search", traversal_check_bytes(shard.partition), shard, rank.comm)
     sources = positions_of(shard, rank.comm, result.spec.sources)

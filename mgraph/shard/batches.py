@@ -8,11 +8,18 @@ from mgraph.backends.base import Limits
 # in addition to the rows; but not in batches of fewer arcs than these, which would save nothing.
 PARTS = 16
 MIN_BATCH_ARCS = 1 << 16
+# As many batches, or chunks, are small in addition to the part of the rows that a device holds.
+RANGE_PARTS = 64
 
 
 def batch_arcs(row_arcs: int, limits: Limits) -> int:
     """Return how many arcs are sorted at once."""
     return min(row_arcs, max(row_arcs // PARTS, MIN_BATCH_ARCS), limits.batch_arcs)
+
+
+def range_batch(row_arcs: int, limits: Limits) -> int:
+    """Return how many arcs are sorted at once where rows are built in ranges, since they do not fit the device."""
+    return min(row_arcs, max(row_arcs // RANGE_PARTS, MIN_BATCH_ARCS), limits.batch_arcs)
 
 
 def bucket_batch(row_arcs: int) -> int:

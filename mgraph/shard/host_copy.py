@@ -45,7 +45,7 @@ def _copy_of_rows(shard: Shard) -> Shard:
 
 def _copied(backend: Backend, rows: Rows, host: Backend, num_owned: int) -> Rows:
     """Copy rows, if that leaves memory for a search."""
-    needed = rows.nbytes + SEARCH_BYTES * num_owned
+    needed = rows.nbytes + rows.host_bytes + SEARCH_BYTES * num_owned
     if needed > host.free_bytes():
         raise MemoryError(f"a copy of the rows in host memory, with a search, takes {needed} bytes")
     weights = None if rows.weights is None else backend.to_host(rows.weights)

@@ -9,6 +9,7 @@ from mgraph.shard.count_kernels import count_values
 from mgraph.shard.rows import RowsBuilder
 from mgraph.shard.rows_kernels import first_targets, unpack_rows
 from mgraph.shard.shard import Shard, degrees
+from mgraph.shard.split_rows import build_split_rows, offsets_of
 from mgraph.types import Array
 
 
@@ -21,19 +22,33 @@ def require_in_rows(shard: Shard, comm: Communicator) -> None:
     rows = shard.rows
     xp = backend.xp
     weight_dtype = None if rows.weights is None else rows.weights.dtype
-    builder = RowsBuilder(backend, comm, partition, in_degrees(shard, comm), weight_dtype)
     # All ranks take the same number of steps: routing is a collective operation.
     num_arcs = len(rows.targets)
     steps = int(comm.allreduce(np.array([-(-num_arcs // backend.limits.chunk_edges)], np.int64), "max")[0])
-    for step in range(steps):
-        begin = min(step * backend.limits.chunk_edges, num_arcs)
-        end = min(begin + backend.limits.chunk_edges, num_arcs)
-        sources = xp.empty(end - begin, partition.dtype)
-        unpack_rows[backend](
-            begin, end, rows.indptr, shard.num_owned, partition.offset(comm.rank), partition.multiplier, begin, sources
-        )
-        weights = None if rows.weights is None else rows.weights[begin:end]
-        builder.add(partition.position(rows.targets[begin:end]), sources, weights)
+
+    def add_arcs(builder: RowsBuilder) -> None:
+        for step in range(steps):
+            begin = min(step * backend.limits.chunk_edges, num_arcs)
+            end = min(begin + backend.limits.chunk_edges, num_arcs)
+            sources = xp.empty(end - begin, partition.dtype)
+            unpack_rows[backend](
+                begin, end, rows.indptr, shard.num_owned, partition.offset(comm.rank), partition.multiplier, begin,
+                sources,
+            )  # fmt: skip
+            weights = None if rows.weights is None else rows.weights[begin:end]
+            builder.add(partition.position(rows.targets[begin:end]), sources, weights)
+
+    lengths = in_degrees(shard, comm)
+    if shard.info.layout == "split":
+        offsets = offsets_of(backend, lengths)
+        del lengths
+        # Half of what is free: the other half is for arcs on their way, and for what is sorted.
+        at_once = backend.free_bytes() / 2 / max(rows.nbytes + rows.host_bytes, 1)
+        shares = 1 - rows.host_share, at_once
+        shard.in_rows, _ = build_split_rows(backend, comm, partition, offsets, weight_dtype, shares, add_arcs)
+        return
+    builder = RowsBuilder(backend, comm, partition, lengths, weight_dtype)
+    add_arcs(builder)
     shard.in_rows, _ = builder.finish()
 
 

@@ -14,7 +14,7 @@ from mgraph.backends.workers import Workers
 from mgraph.comm.base import Communicator
 from mgraph.errors import UsageError
 from mgraph.partition import Partition
-from mgraph.shard.batches import batch_arcs
+from mgraph.shard.batches import batch_arcs, range_batch
 from mgraph.shard.rows_kernels import bucket_arcs, pack_keys, place_arcs
 from mgraph.shard.runs import drop_parallel, lengths_of_runs
 from mgraph.shard.shard import Rows
@@ -22,10 +22,17 @@ from mgraph.types import Array
 
 
 class RowsBuilder:
-    """Builds this rank's rows from arcs in any order.
+    """Builds rows of this rank, all or a range of them, from arcs in any order.
 
     All ranks call add() in step. The sizes of the rows are known from pass 1, so that every arc is written directly
     into its row.
+
+    Parameters
+    ----------
+    first_row
+        Where the rows are a range, the first of them; arcs of other rows are dropped. None if they are all.
+    arrays
+        The arrays for the arcs' targets and weights; by default new ones.
     """
 
     def __init__(
@@ -35,6 +42,8 @@ class RowsBuilder:
         partition: Partition,
         row_lengths: Array,
         weight_dtype: np.dtype | None,
+        first_row: int | None = None,
+        arrays: tuple[Array, Array | None] | None = None,
     ) -> None:
         xp = backend.xp
         self.backend = backend
@@ -42,10 +51,15 @@ class RowsBuilder:
         self.partition = partition
         self.indptr = xp.zeros(len(row_lengths) + 1, np.int64)
         xp.cumsum(row_lengths, out=self.indptr[1:])
+        self._first_row = first_row
         self._cursors = self.indptr[:-1].copy()
         num_arcs = int(self.indptr[-1])
-        self.positions = xp.empty(num_arcs, partition.dtype)
-        self.weights = None if weight_dtype is None else xp.empty(num_arcs, weight_dtype)
+        if arrays is None:
+            arrays = (
+                xp.empty(num_arcs, partition.dtype),
+                None if weight_dtype is None else xp.empty(num_arcs, weight_dtype),
+            )
+        self.positions, self.weights = arrays
 
     def add(self, sources: Array, targets: Array, weights: Array | None) -> None:
         """Place arcs given by positions.
@@ -56,14 +70,24 @@ class RowsBuilder:
         if self.comm.size > 1:
             owners = self.partition.owner(sources)
             rows, targets, weights = route(self.backend, self.comm, owners, rows, targets, weights)
+        if self._first_row is not None:
+            end = self._first_row + len(self._cursors)
+            kept = (rows >= self._first_row) & (rows < end)
+            rows = rows[kept] - rows.dtype.type(self._first_row)
+            targets = targets[kept]
+            weights = None if weights is None else weights[kept]
         place_arcs[self.backend](0, len(rows), rows, targets, weights, self._cursors, self.positions, self.weights)
 
     def finish(self) -> tuple[Rows, int]:
         """Return the rows, sorted and without parallel arcs, and the number of arcs dropped."""
         del self._cursors
-        num_arcs = _sort_rows(self, batch_arcs(len(self.positions), self.backend.limits))
+        batch = batch_arcs if self._first_row is None else range_batch
+        num_arcs = _sort_rows(self, batch(len(self.positions), self.backend.limits))
         dropped = len(self.positions) - num_arcs
-        return Rows(self.indptr, *without_tail(self.positions, self.weights, num_arcs)), dropped
+        if self._first_row is None:
+            return Rows(self.indptr, *without_tail(self.positions, self.weights, num_arcs)), dropped
+        weights = None if self.weights is None else self.weights[:num_arcs]
+        return Rows(self.indptr, self.positions[:num_arcs], weights), dropped
 
 
 def without_tail(positions: Array, weights: Array | None, num_arcs: int) -> tuple[Array, Array | None]:

@@ -33,13 +33,25 @@ class Rows:
     indptr: Array
     targets: Array
     weights: Array | None
+    host_arcs: int = 0  # of the layout split: number of leading arcs that are in host memory
     first_neighbors: Array | None = None  # the first target of every row, contiguous; made on first use
     num_degree_at_most_one: int = 0  # number of trailing rows with at most one target; valid with `first_neighbors`
 
     @property
     def nbytes(self) -> int:
+        """The bytes of device memory."""
         parts = (self.indptr, self.targets, self.weights, self.first_neighbors)
-        return sum(part.nbytes for part in parts if part is not None)
+        return sum(part.nbytes for part in parts if part is not None) - self.host_bytes
+
+    @property
+    def host_share(self) -> float:
+        """The share of the arcs that is in host memory."""
+        return self.host_arcs / max(len(self.targets), 1)
+
+    @property
+    def host_bytes(self) -> int:
+        """The bytes of host memory, in addition to the device's."""
+        return self.host_arcs * sum(part.itemsize for part in (self.targets, self.weights) if part is not None)
 
 
 @dataclass(frozen=True)
@@ -203,9 +215,14 @@ class GraphInfo:
     num_isolated: int  # vertices without arcs
     num_loops: int  # dropped
     num_parallel: int  # dropped
-    layout: str = "rows"  # or blocks alone: compact on the device, host with some of them in host memory
+    layout: str = "rows"  # or split; or blocks alone: compact on the device, host with some of them in host memory
     labels: str = ""  # the kind of the labels that were mapped to ids: integer or string
     missing_label: int = -1  # the integer that is no vertex's label
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether the layout has rows; if not, it has blocks alone."""
+        return self.layout in ("rows", "split")
 
     @property
     def mean_degree(self) -> float:
@@ -326,8 +343,9 @@ class Shard:
 
     @property
     def host_bytes(self) -> int:
-        """The bytes of blocks in host memory."""
-        return sum(blocks.host_bytes for blocks in self.blocks.values())
+        """The bytes of rows and blocks in host memory."""
+        parts = (self.stored_rows, self.in_rows, *self.blocks.values())
+        return sum(part.host_bytes for part in parts if part is not None)
 
 
 def cached_on_shard(

@@ -23,7 +23,7 @@ from mgraph.ingest.host import build_host, plan_of_edges
 from mgraph.ingest.host_plan import HostPlan, InUse
 from mgraph.ingest.plan import default_chunks, state_bytes
 from mgraph.ingest.survey import Survey
-from mgraph.partition import chunk_range
+from mgraph.partition import Partition, chunk_range
 from mgraph.shard.block_headers import choose_shape
 from mgraph.shard.host_blocks import HostBlocks, HostPart, to_host_parts
 from mgraph.shard.shard import Blocks, BlockShape, Shard
@@ -45,9 +45,7 @@ def load_blocks(
     partition = partition_of(store, comm.size)
     require_memory(store, tables_bytes(store, partition), backend, comm)
     tables = load_tables(store, partition, backend, comm)
-    totals = Totals(info.num_arcs, info.num_isolated, 0, info.min_weight, info.max_weight)
-    # The vertices of a build are the positions.
-    survey = Survey(StoredEdges(store), totals, info.order, partition, None, None, store.weight_dtype)
+    survey = survey_of(store, partition)
     chunks = default_chunks(info.num_edges, backend.limits, comm.size, "compact")
     if layout == "auto" and info.layout == "compact":
         layout = layout_of_blocks(survey, backend, comm, chunks, in_use_bytes) or "compact"
@@ -77,6 +75,13 @@ def load_blocks(
     shard.info = replace(info, layout=layout)
     shard.user_of_local, shard.position_of_user = tables
     return shard
+
+
+def survey_of(store: StoredGraph, partition: Partition) -> Survey:
+    """Return what pass 1 of a build finds; the vertices of a build from stored edges are the positions."""
+    info = store.info
+    totals = Totals(info.num_arcs, info.num_isolated, 0, info.min_weight, info.max_weight)
+    return Survey(StoredEdges(store), totals, info.order, partition, None, None, store.weight_dtype)
 
 
 class _StoredUnits:

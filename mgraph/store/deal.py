@@ -110,13 +110,16 @@ def deal_rows(store: StoredGraph, array: str, partition: Partition, backend: Bac
 
 
 def deal_arcs(
-    store: StoredGraph, lengths: Array, indptr: Array, partition: Partition, backend: Backend, comm: Communicator
-) -> tuple[Array, Array | None]:
-    """Return the targets of this rank's rows, as positions, and the weights."""
-    num_arcs = int(indptr[-1])
-    xp = backend.xp
-    targets = xp.empty(num_arcs, partition.dtype)
-    weights = xp.empty(num_arcs, store.dtypes["weights"]) if "weights" in store.dtypes else None
+    store: StoredGraph,
+    lengths: Array,
+    indptr: Array,
+    arrays: tuple[Array, Array | None],
+    partition: Partition,
+    backend: Backend,
+    comm: Communicator,
+) -> None:
+    """Write the targets of this rank's rows, as positions, and any weights into arrays."""
+    targets, weights = arrays
     num_parts = store.partition.num_ranks
     for pieces in _steps(pieces_of_arcs(store), comm):
         columns = _bucketed(store, pieces[comm.rank], partition, backend, comm.size)
@@ -137,7 +140,6 @@ def deal_arcs(
                 None if weights is None else of_sender[1], targets, weights,
             )  # fmt: skip
     backend.release()
-    return targets, weights
 
 
 def _bucketed(

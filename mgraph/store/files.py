@@ -168,6 +168,19 @@ def read_array(
     """Return the converted values of extents, one after another, as an array of `dtype`."""
     extents = list(extents)
     into = backend.xp.empty(sum(extent.end - extent.begin for extent in extents), dtype or store.dtypes[array])
+    read_into(into, store, array, extents, backend, convert)
+    return into
+
+
+def read_into(
+    into: Array,
+    store: StoredGraph,
+    array: str,
+    extents: list[Extent],
+    backend: Backend,
+    convert: Convert = unchanged,
+) -> None:
+    """Write the converted values of extents, one after another, into an array of their number."""
     in_place = backend.xp is np and into.dtype == store.dtypes[array] and convert is unchanged
     stagings = threading.local()
     most = max((part.arrays[array].count for part in store.parts), default=0) * store.dtypes[array].itemsize
@@ -187,7 +200,6 @@ def read_array(
         backend.synchronize()
 
     in_threads(backend, "reading", _pieces(store, array, extents), read)
-    return into
 
 
 def _pieces(store: StoredGraph, array: str, extents: list[Extent]) -> Iterator[tuple[Extent, int]]:

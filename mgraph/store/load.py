@@ -24,12 +24,12 @@ def load_shard(
     Parameters
     ----------
     layout
-        One of `StoredGraph.layouts`, or `auto`: as saved, but a compact graph that would not fit as host.
+        One of `StoredGraph.layouts`, or `auto`: rows or blocks, as saved, in the first layout of these that fits.
     in_use_bytes
         The bytes of what runs on a graph in a layout.
     """
-    if store.info.layout == "rows":
-        shard = load_rows(store, backend, comm)
+    if store.info.has_rows:
+        shard = load_rows(store, backend, comm, layout, in_use_bytes)
     else:
         shard = load_blocks(store, backend, comm, layout, in_use_bytes)
     shard.labels = load_labels(store, backend, comm)

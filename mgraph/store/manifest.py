@@ -122,8 +122,10 @@ class StoredGraph:
 
     @property
     def layouts(self) -> tuple[str, ...]:
-        """The layouts in which a load can hold the graph, the one that it was saved in first."""
-        return {"rows": ("rows",), "compact": ("compact", "host"), "host": ("host", "compact")}[self.info.layout]
+        """The layouts in which a load can hold the graph, first rows or the layout of blocks that it was saved in."""
+        if self.info.has_rows:
+            return ("rows", "split")
+        return ("compact", "host") if self.info.layout == "compact" else ("host", "compact")
 
     def held_in(self, layout: str) -> str:
         """Return the layout that a load takes: the given one where it can, else as saved."""
@@ -158,7 +160,8 @@ def manifest_text(name: str, info: GraphInfo, facts: Facts, parts: list[StoredPa
         "version": VERSION,
         "byte_order": sys.byteorder,
         "name": name,
-        "graph": dataclasses.asdict(info),
+        # Rows are stored alike wherever they are held.
+        "graph": dataclasses.asdict(info) | ({"layout": "rows"} if info.has_rows else {}),
         **dataclasses.asdict(facts),
         "parts": [
             {
@@ -254,7 +257,7 @@ def _check_counts(store: StoredGraph) -> None:
             num_bytes = stored.count * store.dtypes[array].itemsize
             if stored.count < 0 or len(stored.checksums) != -(-num_bytes // CHUNK_BYTES):
                 raise ValueError(f"array {array} of part {number} has {len(stored.checksums)} checksums")
-    arcs = info.num_arcs if info.layout == "rows" else info.num_edges
+    arcs = info.num_arcs if info.has_rows else info.num_edges
     expected = {"targets": arcs, "words": arcs, "weights": arcs, "users": partition.num_positions}
     expected |= dict.fromkeys(("positions", "labels", "label_lengths"), info.num_vertices)
     for array in store.dtypes.keys() & expected.keys():

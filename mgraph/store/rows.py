@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import numpy as np
 
 from mgraph.backends.base import Backend
+from mgraph.backends.cpu import CpuBackend
 from mgraph.comm.base import Communicator
 from mgraph.errors import InputError
+from mgraph.ingest.host_plan import InUse
+from mgraph.ingest.plan import Plan
+from mgraph.ingest.split_plan import shares_of_arcs, split_plan
+from mgraph.ingest.survey import Survey
 from mgraph.partition import Partition
 from mgraph.shard.shard import Rows, Shard
+from mgraph.shard.split_rows import split_arrays
+from mgraph.store.blocks import survey_of
 from mgraph.store.deal import deal_arcs
-from mgraph.store.files import extents_of, read_array, unchanged
+from mgraph.store.files import extents_of, read_into, unchanged
 from mgraph.store.manifest import PIECE_ARCS, StoredGraph
 from mgraph.store.vertex_tables import is_dealt, load_lengths, load_tables, partition_of, require_memory, tables_bytes
 from mgraph.types import Array
 
 
-def load_rows(store: StoredGraph, backend: Backend, comm: Communicator) -> Shard:
-    """Read this rank's rows; every rank calls it."""
+def load_rows(
+    store: StoredGraph, backend: Backend, comm: Communicator, layout: str, in_use_bytes: Callable[[Survey, str], InUse]
+) -> Shard:
+    """Read this rank's rows, in the layout rows or split; every rank calls it."""
     partition = partition_of(store, comm.size)
     require_memory(store, tables_bytes(store, partition) + 12 * partition.num_owned(0), backend, comm)
     user_of_local, position_of_user = load_tables(store, partition, backend, comm)
@@ -27,21 +39,41 @@ def load_rows(store: StoredGraph, backend: Backend, comm: Communicator) -> Shard
     num_arcs = int(indptr[-1])
     if comm.sum(num_arcs)[0] != store.info.num_arcs:
         raise InputError(f"{store.path}: the lengths of its rows are not those of {store.info.num_arcs} arcs")
-    weight = _weight_bytes(store)
-    arcs_bytes = num_arcs * (partition.dtype.itemsize + weight)
-    require_memory(store, arcs_bytes + _dealt_bytes(store, partition), backend, comm)
+    arcs_bytes = num_arcs * (partition.dtype.itemsize + _weight_bytes(store))
+    dealt_bytes = _dealt_bytes(store, partition)
+    held = tables_bytes(store, partition) + indptr.nbytes + lengths.nbytes
+    survey = survey_of(store, partition)
+    if layout == "auto":
+        needed = max(in_use_bytes(survey, "rows").needed - held, arcs_bytes + dealt_bytes)
+        fits = isinstance(backend, CpuBackend) or not comm.any(needed > backend.free_bytes())
+        layout = "rows" if fits else "split"
+    dtypes = [partition.dtype] if store.weight_dtype is None else [partition.dtype, store.dtypes["weights"]]
+    host_arcs = 0
+    if layout == "split":
+        # Nothing is sorted, and all that is allocated by now counts as tables.
+        plan = Plan(comm.size, order=0, tables=held, rows=arcs_bytes, place=dealt_bytes, sort=0)
+        beside = in_use_bytes(survey, "split").needed
+        share, _ = shares_of_arcs(split_plan(plan, survey.sizes(num_arcs), partition, 0, beside), backend, comm)
+        arrays, host_arcs = split_arrays(backend, num_arcs, dtypes, share)
+    else:
+        require_memory(store, arcs_bytes + dealt_bytes, backend, comm)
+        arrays = [backend.xp.empty(num_arcs, dtype) for dtype in dtypes]
+    targets = arrays[0]
+    weights = arrays[1] if len(arrays) > 1 else None
     if is_dealt(store, partition):
-        targets, weights = deal_arcs(store, lengths, indptr, partition, backend, comm)
+        deal_arcs(store, lengths, indptr, (targets, weights), partition, backend, comm)
         _to_states(targets, partition)
     else:
         counts = comm.allgather(np.array([num_arcs], np.int64), np.empty(comm.size, np.int64))
         first = int(counts[: comm.rank].sum())
         convert = unchanged if partition.multiplier == 1 else partition.state
-        of_targets = extents_of(store, "targets", first, first + num_arcs)
-        targets = read_array(store, "targets", of_targets, backend, partition.dtype, convert)
-        weights = read_array(store, "weights", of_targets, backend) if weight else None
-    rows = Rows(indptr, targets, weights)
-    return Shard(backend, store.info, partition, comm.rank, rows, user_of_local, position_of_user)
+        extents = list(extents_of(store, "targets", first, first + num_arcs))
+        read_into(targets, store, "targets", extents, backend, convert)
+        if weights is not None:
+            read_into(weights, store, "weights", extents, backend)
+    rows = Rows(indptr, targets, weights, host_arcs)
+    info = replace(store.info, layout=layout)
+    return Shard(backend, info, partition, comm.rank, rows, user_of_local, position_of_user)
 
 
 def _to_states(targets: Array, partition: Partition) -> None:

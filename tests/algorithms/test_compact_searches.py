@@ -192,7 +192,7 @@ def test_algorithms_that_need_rows_are_refused(clusters):
             assert "edge blocks only" in search(g, 0).stats.reason
         with pytest.raises(mg.UsageError, match="core_numbers needs rows"):
             mg.core_numbers(g)
-    with pytest.raises(mg.UsageError, match="layout 'dense' is not one of rows, compact, host, auto"):
+    with pytest.raises(mg.UsageError, match="layout 'dense' is not one of rows, split, compact, host, auto"):
         mg.rmat(5, layout="dense")
 
 

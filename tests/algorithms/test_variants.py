@@ -20,6 +20,7 @@ from mgraph.algorithms.variants import TABLE, loop_of, markdown, methods_of
 from mgraph.api.graph import Graph
 from mgraph.backends.base import LIMITS
 from mgraph.backends.cpu import CpuBackend
+from mgraph.backends.host_memory import FreeMemory
 from mgraph.cli.main import main
 from mgraph.cluster.in_process import InProcessCluster
 from mgraph.errors import UsageError, WouldNotFit
@@ -27,7 +28,8 @@ from mgraph.generate.grid import Grid
 from mgraph.generate.rmat import Rmat
 from mgraph.generate.spec import parse_spec
 from mgraph.ingest.survey import Survey
-from mgraph.planning.memory import in_use_bytes, plan_graph
+from mgraph.planning.memory import plan_graph
+from mgraph.planning.parts import in_use_bytes
 from mgraph.shard import lightest_arcs
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -57,7 +59,8 @@ COMPACT = {"layout": "compact"}
         ({**CPU, "method": "delta_stepping"}, None, "delta_stepping", None, None),
         (CPUS, "step", "near_far", "afforest", "boruvka"),
         # Too many vertices for a queue to count; on one GPU shortest paths count none beside arcs.
-        ({"stride": 1 << 28}, "step", "persistent", "afforest", "persistent"),
+        ({"stride": 1 << 30}, "step", "persistent", "afforest", "persistent"),
+        ({"stride": (1 << 30) - 1}, "persistent", "persistent", "afforest", "persistent"),
         ({**GPUS, "stride": 1 << 28}, "step", "near_far", "afforest", "persistent"),
         ({**GPUS, "stride": 1 << 27}, "persistent_multi_gpu", "near_far", "around_giant", "persistent"),
         ({"method": "sweep"}, "sweep", "sweep", None, None),
@@ -279,7 +282,7 @@ def test_plan_selects_the_variants_that_run(make, limits, source, monkeypatch):
 
     for num_ranks in (1, 2):
         planned.clear()
-        monkeypatch.setattr("mgraph.planning.memory.select", noted)
+        monkeypatch.setattr("mgraph.planning.parts.select", noted)
         plan_graph(source, num_ranks, limits, 1 << 40)
         monkeypatch.undo()
         with make(num_ranks) as cluster, Graph.from_source(source, cluster=cluster) as g:
@@ -304,7 +307,8 @@ def test_auto_layout_counts_the_memory_of_searches():
     free = 79 << 30
     rows = plan_graph(source, 1, "cuda", free, "rows")
     assert rows.parts["while it is built"] < free < rows.needed_bytes
-    assert plan_graph(source, 1, "cuda", free, "auto").layout == "compact"
+    assert plan_graph(source, 1, "cuda", FreeMemory(free, host_bytes=1 << 40), "auto").layout == "split"
+    assert plan_graph(source, 1, "cuda", FreeMemory(free, host_bytes=0), "auto").layout == "compact"
     # The ranks decide by the same number.
     edges = source.num_input_edges
     partition = SimpleNamespace(num_arcs=2 * edges, max_weight=0)

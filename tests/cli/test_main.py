@@ -214,10 +214,12 @@ def test_plan_prints_needs_and_advice():
     run("plan", "rmat:24", "--ranks", advised, "--memory", "1GiB")
     refused("plan", "rmat:24", "--ranks", int(advised) - 1, "--memory", "1GiB", code=5)
     line = refused("plan", "rmat:24", "--gpus", 1, "--memory", "3GiB", code=5)
-    assert re.search(r"use 2 ranks with as much, the compact layout \(\d.* GiB\), or fewer edges", line)
+    assert re.search(r"the layout split \(\d.* GiB and \d.* GiB of host memory\), or fewer edges", line)
+    line = refused("plan", "rmat:24", "--gpus", 1, "--memory", "3GiB", "--host-memory", "1MB", code=5)
+    assert re.search(r"use 2 ranks with as much, the layout compact \(\d.* GiB\), or fewer edges", line)
     assert "compact on 1 rank" in run("plan", "rmat:24", "--gpus", 1, "--memory", "3GiB", "--layout", "compact").stdout
     auto = json.loads(run("plan", "rmat:24", "--gpus", 1, "--memory", "3GiB", "--layout", "auto", "--json").stdout)
-    assert (auto["layout"], auto["fits"]) == ("compact", True)
+    assert (auto["layout"], auto["fits"]) == ("split", True)
     # Every rank holds all states, so no number of ranks with a gigabyte is enough.
     assert "use ranks with more memory" in refused("plan", "rmat:30", "--memory", "1GiB", code=5)
 

@@ -29,7 +29,8 @@ from mgraph.ingest import build as builder
 from mgraph.ingest import memory_check as room
 from mgraph.io.memory import edges_table, id_options
 from mgraph.planning.admission import least_bytes
-from mgraph.planning.memory import BUILT, expected_edges, plan_graph
+from mgraph.planning.memory import expected_edges, plan_graph
+from mgraph.planning.parts import BUILT
 from mgraph.validation.components import labels_check_bytes
 from mgraph.validation.pagerank import scores_check_bytes
 from mgraph.validation.spanning_forest import forest_check_bytes

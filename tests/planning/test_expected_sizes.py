@@ -17,7 +17,8 @@ from mgraph.io.memory import edges_table
 from mgraph.io.partitions import distinct_of, sample_of, sizes_of
 from mgraph.planning.expected_sizes import as_planned
 from mgraph.planning.labels import LABELS
-from mgraph.planning.memory import KEPT, plan_graph
+from mgraph.planning.memory import plan_graph
+from mgraph.planning.parts import KEPT
 from mgraph.planning.placement import place_graph
 
 

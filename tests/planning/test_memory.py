@@ -42,7 +42,8 @@ from mgraph.generate.uniform import FixedOutDegree
 from mgraph.ingest import build as builder
 from mgraph.ingest.plan import Sizes, order_bytes, plan_build
 from mgraph.partition import Partition
-from mgraph.planning.memory import JOINED, plan_graph
+from mgraph.planning.memory import plan_graph
+from mgraph.planning.parts import JOINED
 from mgraph.rank_jobs.bridges import compute_bridges
 from mgraph.rank_jobs.build import free_bytes
 from mgraph.rank_jobs.steiner_tree import compute_steiner_tree

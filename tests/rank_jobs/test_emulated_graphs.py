@@ -17,6 +17,7 @@ from on_ranks import run_on_ranks
 from zoo import ZOO, make_case, random_case
 
 from mgraph.algorithms.bfs import persistent_kernels as bfs_kernel
+from mgraph.algorithms.bfs import persistent_multi_gpu_kernels as bfs_ranks_kernel
 from mgraph.algorithms.bfs.step import bfs
 from mgraph.algorithms.bfs.sweep import bfs_sweep
 from mgraph.algorithms.bridges.cover import find_bridges
@@ -134,7 +135,7 @@ def job_program(_, comm, case):
 def test_step_variant_runs_where_a_queue_cannot_count_the_rows(num_ranks, expected, monkeypatch):
     case = random_case(0, num_vertices=150)
     before = run_on_ranks(job_program, [None] * num_ranks, case)
-    for kernel in bfs_kernel, sssp_kernel:
+    for kernel in bfs_kernel, bfs_ranks_kernel, sssp_kernel:
         monkeypatch.setattr(kernel, "MAX_ROWS", 8)
     for found, again in zip(before, run_on_ranks(job_program, [None] * num_ranks, case), strict=True):
         assert [variant for variant, _ in found] == [f"bfs.{expected}", f"sssp.{expected}"]

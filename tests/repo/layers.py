@@ -73,6 +73,7 @@ PLACES = (
     Place("mgraph.backends.copies", ("backends/cuda.py",)),
     Place("mgraph.backends.cuda_ipc", ("backends/cuda.py",)),
     Place("mgraph.backends.cuda_host_link", ("backends/cuda.py",)),
+    Place("mgraph.backends.cuda_split_memory", ("backends/cuda_host_link.py",)),
 )
 # Libraries that `import mgraph` must not load.
 HEAVY = ("cupy", "dask", "distributed", "numba", "scipy")

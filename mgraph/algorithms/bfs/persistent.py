@@ -178,7 +178,7 @@ class _Search:
         degree_one_from = (
             num - incoming.num_degree_at_most_one if shard.info.order == "degree" and not shard.info.directed else num
         )
-        parts, *costs = bfs_costs(require_rates(backend), num, vertex.itemsize)
+        parts, *costs = bfs_costs(require_rates(backend), num, vertex.itemsize, rows.host_share)
         shared = {
             "num_arcs": num_arcs,
             "num_sources": num_sources,

@@ -43,19 +43,19 @@ WORK = WorkArea(
     queue_offsets=("i64", lambda size: 4 * size.capacity),
     queue_vertices=("vertex_t", lambda size: 2 * size.capacity),
 )
-# A queue holds 1 / QUEUE_PART of the vertices; a larger frontier is pulled.
+# A queue holds 1 / QUEUE_PART of the vertices, and fewer than MAX_QUEUED; a larger frontier is pulled.
 QUEUE_PART = 4
 MIN_QUEUE = 1024
 # A queue's counter, which also counts vertices over capacity, is exact below this: see ARC_BITS in frontiers.cuh.
 MAX_QUEUED = 1 << 27
-# A rank with this many vertices is searched step by step. Below, queued frontiers (at most a quarter of the vertices)
-# and listed vertices (at most an eighth) stay below MAX_QUEUED.
-MAX_ROWS = 2 * MAX_QUEUED
+# A graph of this many vertices is searched step by step. Below, listed vertices, at most an eighth, stay below
+# MAX_QUEUED.
+MAX_ROWS = 8 * MAX_QUEUED
 
 
 def queue_capacity(num_positions: int, num_sources: int = 1) -> int:
     """Return the capacity of a queue, in vertices."""
-    return max(num_positions // QUEUE_PART + MIN_QUEUE, num_sources)
+    return max(min(num_positions // QUEUE_PART + MIN_QUEUE, MAX_QUEUED - 1), num_sources)
 
 
 def work_words(num_positions: int, capacity: int, itemsize: int, trace_records: int) -> int:

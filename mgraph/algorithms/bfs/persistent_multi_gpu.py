@@ -20,7 +20,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mgraph.algorithms.bfs import persistent_kernels as one_gpu
+from mgraph.algorithms.bfs import persistent_multi_gpu_kernels as kernels
 from mgraph.algorithms.bfs.persistent import level_dtypes
 from mgraph.algorithms.bfs.persistent_kernels import queue_capacity
 from mgraph.algorithms.bfs.persistent_multi_gpu_kernels import LAYOUT, METHODS, WORK, search_ranks
@@ -160,13 +160,13 @@ VARIANT = Variant(
     "bfs.persistent_multi_gpu",
     when=(
         "on 2 to 8 GPUs with access to each other's memory, fewer than "
-        f"2^{one_gpu.MAX_ROWS.bit_length() - 1} vertices with arcs each, in one launch a GPU"
+        f"2^{kernels.MAX_ROWS.bit_length() - 1} vertices with arcs each, in one launch a GPU"
     ),
     applies=lambda conditions: (
         conditions.has_rows
         and conditions.has_persistent_kernels
         and conditions.has_peer_memory
-        and conditions.stride < one_gpu.MAX_ROWS
+        and conditions.stride < kernels.MAX_ROWS
     ),
     needs=(IN_ROWS, PEER_BUFFERS, FIRST_NEIGHBORS),
     bytes=_bytes,

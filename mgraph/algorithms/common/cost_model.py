@@ -24,13 +24,20 @@ BARRIERS_PER_PHASE = 4
 WORDS_PER_PASS = 3
 SCANS_PER_FIRST = 1.75
 SCANS_PER_FURTHER = 2
+# Femtoseconds to read a KiB of host memory over the link, at 50 GB/s. In the layout split the arcs in host memory are
+# those of hubs: a push reads them, a pull by the other vertices does not.
+LINK_KIB = 20_480_000
 
 
 @functools.lru_cache(maxsize=64)
-def bfs_costs(rates: Rates, num: int, itemsize: int) -> tuple[int, ...]:
-    """Return the number of parts of a push to parents, then COSTS of algorithms/bfs/persistent_kernels.py."""
+def bfs_costs(rates: Rates, num: int, itemsize: int, host_share: float = 0.0) -> tuple[int, ...]:
+    """Return the number of parts of a push to parents, then COSTS of algorithms/bfs/persistent_kernels.py.
+
+    `host_share` is the share of the arcs that is in host memory.
+    """
     parents = num * itemsize
     word = rates.stream * itemsize / 1024
+    hosted = _hosted_word(itemsize, host_share)
     scan = word + rates.load(num / 8)
     # A found vertex changes three tables, which share the cache.
     tables = parents + num * (LEVEL_BYTES + BOUNDS_BYTES)
@@ -38,10 +45,10 @@ def bfs_costs(rates: Rates, num: int, itemsize: int) -> tuple[int, ...]:
     atomic = rates.atomic(tables)
 
     def proposing(parts: int) -> float:
-        return parts * scan + rates.atomic(parents / parts) / 2
+        return parts * (hosted + scan) + rates.atomic(parents / parts) / 2
 
     parts = min(range(1, MAX_PARTS + 1), key=proposing)
-    queueing = word + 3 * load + 2 * atomic + rates.atomic(num / 8)
+    queueing = hosted + word + 3 * load + 2 * atomic + rates.atomic(num / 8)
     costs = bfs_persistent.COSTS.arranged(
         phase=BARRIERS_PER_PHASE * rates.grid_barrier,
         queueing=queueing,
@@ -55,14 +62,22 @@ def bfs_costs(rates: Rates, num: int, itemsize: int) -> tuple[int, ...]:
 
 
 @functools.lru_cache(maxsize=64)
-def sssp_costs(rates: Rates, num: int, itemsize: int) -> tuple[int, ...]:
-    """Return COSTS of algorithms/sssp/persistent_kernels.py."""
+def sssp_costs(rates: Rates, num: int, itemsize: int, host_share: float = 0.0) -> tuple[int, ...]:
+    """Return COSTS of algorithms/sssp/persistent_kernels.py; `host_share` as for bfs_costs."""
     load = rates.load(num * itemsize)
     atomic = rates.atomic(num * itemsize)
     word = rates.stream * itemsize / 1024
     # Both load a distance; a push lowers that of the target, a pull its own.
     pulling = 2 * word + load
     costs = sssp_persistent.COSTS.arranged(
-        splitting=load + rates.atomic(num / 8), scanning=word, pushing=pulling + atomic, pulling=pulling
+        splitting=load + rates.atomic(num / 8),
+        scanning=word,
+        pushing=_hosted_word(itemsize, host_share) + pulling + atomic,
+        pulling=pulling,
     )
     return tuple(round(cost) for cost in costs)
+
+
+def _hosted_word(itemsize: int, host_share: float) -> float:
+    """Return the time to read the target of an arc from host memory, as a mean over the arcs that hubs push."""
+    return LINK_KIB * itemsize / 1024 * host_share

@@ -126,7 +126,7 @@ class _Search:
             scale=word_of(class_scale(info), np.dtype(np.float64)),
             long_rows=long_rows(shard, PIECE_ARCS),
         )
-        costs = sssp_costs(require_rates(backend), num, dtype.itemsize)
+        costs = sssp_costs(require_rates(backend), num, dtype.itemsize, rows.host_share)
         self._dtype = dtype
         self.end = end_of(info, dtype)
         self._shared = np.zeros(COUNTERS["sources"], np.int64)

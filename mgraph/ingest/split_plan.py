@@ -1,0 +1,110 @@
+"""Plan the memory of the layout `split`: rows of which the device holds as many as fit beside what runs on them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from mgraph.backends.base import Backend, Limits
+from mgraph.comm.base import Communicator
+from mgraph.errors import WouldNotFit
+from mgraph.ingest.host_plan import SPARE_SHARE, host_refusal
+from mgraph.ingest.plan import Plan, Sizes, plan_build
+from mgraph.partition import Partition
+
+# At least this share of the arcs is built at once: a build in many readings of the input would take too long.
+MIN_SHARE_AT_ONCE = 1 / 8
+
+
+@dataclass(frozen=True)
+class SplitPlan:
+    """Bytes on the fullest rank, by purpose.
+
+    Attributes
+    ----------
+    rows
+        The plan of the same graph with all rows on the device.
+    offsets
+        The bytes of offsets of rows that are to be allocated.
+    num_arcs, arc_bytes
+        Of the rows: arcs with parallel ones, and the bytes of a target and a weight.
+    copies
+        How many structures have all arcs: 2 for a directed graph, whose in-rows are made later.
+    beside
+        What the graph without its arcs takes together with what runs on it.
+    """
+
+    rows: Plan
+    offsets: int
+    num_arcs: int
+    arc_bytes: int
+    copies: int
+    beside: int
+
+    @property
+    def tables(self) -> int:
+        """The bytes that are allocated once the vertex order is known."""
+        return self.rows.tables
+
+    @property
+    def _building(self) -> int:
+        """The bytes beside arcs and tables while rows are built."""
+        return self.offsets + max(self.rows.place, self.rows.sort)
+
+    def least_bytes(self) -> int:
+        """Return the least bytes of the device, tables included."""
+        arcs = math.ceil(MIN_SHARE_AT_ONCE * self.num_arcs) * self.arc_bytes
+        whole = max(self.tables + self._building + arcs, self.beside)
+        return max(self.rows.order, whole + whole // SPARE_SHARE)
+
+    def peak_bytes(self, free_bytes: int) -> int:
+        """Return the build's high-water mark, where this much is free beside the tables."""
+        on_device = self.device_arcs(free_bytes)
+        on_host = self.num_arcs - on_device
+        ranges = max(math.ceil(on_host / max(self.arcs_at_once(free_bytes), 1)), 1)
+        most = max(on_device, math.ceil(on_host / ranges))
+        return max(self.rows.order, self.tables + self._building + most * self.arc_bytes)
+
+    def arcs_at_once(self, free_bytes: int) -> int:
+        """Return how many arcs a reading of the input can build, where this much is free beside the tables."""
+        free = free_bytes - free_bytes // SPARE_SHARE - self._building
+        return max(min(free // self.arc_bytes, self.num_arcs), 0)
+
+    def device_arcs(self, free_bytes: int) -> int:
+        """Return how many arcs the device can hold, where this much is free beside the tables."""
+        left = free_bytes - free_bytes // SPARE_SHARE + self.tables - self.beside
+        return max(min(left // (self.arc_bytes * self.copies), self.arcs_at_once(free_bytes)), 0)
+
+    def resident_bytes(self, free_bytes: int) -> int:
+        """Return the bytes of the arcs on the device."""
+        return self.copies * self.arc_bytes * self.device_arcs(free_bytes)
+
+    def host_bytes(self, free_bytes: int) -> int:
+        """Return the bytes of the arcs in host memory."""
+        return self.copies * self.arc_bytes * self.num_arcs - self.resident_bytes(free_bytes)
+
+
+def split_plan(rows: Plan, sizes: Sizes, partition: Partition, offsets: int, beside: int) -> SplitPlan:
+    """Return the plan of a rank; for the parameters see SplitPlan."""
+    arc_bytes = partition.dtype.itemsize + sizes.weight_bytes
+    return SplitPlan(rows, offsets, sizes.row_arcs, arc_bytes, 2 if sizes.directed else 1, beside)
+
+
+def plan_split_build(sizes: Sizes, partition: Partition, limits: Limits, num_chunks: int, beside: int) -> SplitPlan:
+    """Plan a build; for `beside` see SplitPlan."""
+    rows = plan_build(sizes, partition, limits, num_chunks, in_ranges=True)
+    # Those of all rows, and of the rows that are built at once.
+    offsets = 2 * 8 * partition.num_owned(0)
+    return split_plan(rows, sizes, partition, offsets, beside)
+
+
+def shares_of_arcs(plan: SplitPlan, backend: Backend, comm: Communicator) -> tuple[float, float]:
+    """Return the shares of this rank's arcs that its device holds, and that are built at once.
+
+    Raise WouldNotFit if memory is short on some rank; every rank calls it.
+    """
+    if error := host_refusal(plan, backend, comm):
+        raise WouldNotFit(error)
+    free = backend.free_bytes()
+    num_arcs = max(plan.num_arcs, 1)
+    return plan.device_arcs(free) / num_arcs, plan.arcs_at_once(free) / num_arcs

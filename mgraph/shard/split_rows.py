@@ -1,0 +1,130 @@
+"""Build rows of which the first are in host memory and the others on the device: the layout `split`.
+
+    for each range of the first rows, as many at once as the device can build:
+        add all arcs; place and sort those of the range on the device; copy them to the end of the host's part
+    add all arcs; place and sort those of the other rows behind it, where they stay
+
+In degree order the first rows are those of hubs. They have a large share of the arcs, and frontier searches read few of
+these: where hubs are on the frontier the other vertices pull. Kernels read both parts at one address
+(`mgraph/backends/host_link.py`); rows written there one arc at a time would take a hundred times as long.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from mgraph.backends.base import Backend
+from mgraph.backends.host_link import SplitMemory
+from mgraph.comm.base import Communicator
+from mgraph.partition import Partition
+from mgraph.shard.rows import RowsBuilder
+from mgraph.shard.shard import Rows
+from mgraph.types import Array
+
+
+def build_split_rows(
+    backend: Backend,
+    comm: Communicator,
+    partition: Partition,
+    offsets: Array,
+    weight_dtype: np.dtype | None,
+    shares: tuple[float, float],
+    add_arcs: Callable[[RowsBuilder], None],
+) -> tuple[Rows, int]:
+    """Build this rank's rows; return them, and the number of parallel arcs dropped.
+
+    Parameters
+    ----------
+    offsets
+        Where each row begins, parallel arcs included, and the end; they become those of the built rows.
+    shares
+        The shares of the arcs that the device holds in the end, and that it can build at once.
+    add_arcs
+        Adds all arcs to a builder, in step with the other ranks.
+    """
+    cuts = _cuts(backend, comm, offsets, *shares)
+    begins = backend.to_host(offsets[backend.to_device(np.array(cuts))]).tolist()
+    dtypes = [partition.dtype] if weight_dtype is None else [partition.dtype, weight_dtype]
+    memories = [backend.link.split_memory(begins[-1] * dtype.itemsize) for dtype in dtypes]
+    done = host_arcs = dropped = 0
+    for k, (first, last) in enumerate(itertools.pairwise(cuts)):
+        on_host = k < len(cuts) - 2
+        lengths = offsets[first + 1 : last + 1].copy()
+        lengths[1:] -= offsets[first + 1 : last]
+        # The offset of the first row has been replaced by that of a built row.
+        lengths[:1] -= begins[k]
+        arrays = None
+        if not on_host:
+            targets, weights = _grown(memories, dtypes, done + begins[k + 1] - begins[k], on_host=False)
+            arrays = targets[done:], None if weights is None else weights[done:]
+        builder = RowsBuilder(backend, comm, partition, lengths, weight_dtype, first, arrays)
+        del lengths, arrays
+        add_arcs(builder)
+        rows, parallel = builder.finish()
+        del builder
+        end = done + len(rows.targets)
+        offsets[first + 1 : last + 1] = rows.indptr[1:] + done
+        if on_host:
+            targets, weights = _grown(memories, dtypes, end, on_host=True)
+            targets[done:] = rows.targets
+            if weights is not None:
+                weights[done:] = rows.weights
+            host_arcs = end
+        done = end
+        dropped += parallel
+        del rows
+        backend.release()
+    for memory, dtype in zip(memories, dtypes, strict=True):
+        memory.shrink(done * dtype.itemsize)
+    return Rows(offsets, *_grown(memories, dtypes, done, on_host=False), host_arcs), dropped
+
+
+def offsets_of(backend: Backend, row_lengths: Array) -> Array:
+    """Return where rows of these lengths begin, and the end of the last."""
+    offsets = backend.xp.zeros(len(row_lengths) + 1, np.int64)
+    backend.xp.cumsum(row_lengths, out=offsets[1:])
+    return offsets
+
+
+def split_arrays(
+    backend: Backend, num_arcs: int, dtypes: list[np.dtype], device_share: float
+) -> tuple[list[Array], int]:
+    """Return uninitialized arrays for arcs of which the device holds a share, and how many are in host memory."""
+    host_arcs = num_arcs - _arcs_of(num_arcs, device_share)
+    arrays = []
+    for dtype in dtypes:
+        memory = backend.link.split_memory(num_arcs * dtype.itemsize)
+        memory.grow(host_arcs * dtype.itemsize, on_host=True)
+        memory.grow(num_arcs * dtype.itemsize, on_host=False)
+        arrays.append(memory.array(num_arcs, dtype))
+    return arrays, host_arcs
+
+
+def _arcs_of(num_arcs: int, share: float) -> int:
+    """Return how many arcs are a share of them, at least one of any."""
+    return min(max(math.ceil(share * num_arcs), 1), num_arcs)
+
+
+def _cuts(backend: Backend, comm: Communicator, offsets: Array, device_share: float, share_at_once: float) -> list[int]:
+    """Return the first row of each range, and the number of rows; every rank has as many ranges."""
+    num_arcs = int(offsets[-1])
+    host_arcs = num_arcs - _arcs_of(num_arcs, device_share)
+    own = -(-host_arcs // _arcs_of(num_arcs, share_at_once)) if host_arcs else 0
+    num_on_host = int(comm.allreduce(np.array([own], np.int64), "max")[0])
+    bounds = np.array([host_arcs * k // max(num_on_host, 1) for k in range(num_on_host + 1)])
+    first_rows = backend.to_host(backend.xp.searchsorted(offsets, backend.to_device(bounds))).tolist()
+    return [*first_rows, len(offsets) - 1]
+
+
+def _grown(
+    memories: list[SplitMemory], dtypes: list[np.dtype], count: int, *, on_host: bool
+) -> tuple[Array, Array | None]:
+    """Return the arrays of the targets and of any weights, with room for this many."""
+    for memory, dtype in zip(memories, dtypes, strict=True):
+        memory.grow(count * dtype.itemsize, on_host=on_host)
+    arrays = [memory.array(count, dtype) for memory, dtype in zip(memories, dtypes, strict=True)]
+    return arrays[0], arrays[1] if len(arrays) > 1 else None
