@@ -28,7 +28,7 @@ from mgraph.backends.device_model import Rates
 from mgraph.backends.rates_file import H200
 from mgraph.cluster.base import Rank
 
-Costs = Callable[[Rates, int, int], tuple[int, ...]]
+Costs = Callable[..., tuple[int, ...]]
 # The cost of an excluded choice: larger than all others; times the number of arcs it still fits 64 bits.
 EXCLUDED = 1 << 34
 
@@ -37,8 +37,8 @@ def without(costs: Costs, names: tuple[str, ...], *excluded: str) -> Costs:
     """Return a cost function that excludes some choices; values before the named ones stay."""
     assert {*excluded} <= {*names}, f"{excluded} are not all in {names}"
 
-    def changed(rates: Rates, num: int, itemsize: int) -> tuple[int, ...]:
-        found = costs(rates, num, itemsize)
+    def changed(rates: Rates, *sizes: float) -> tuple[int, ...]:
+        found = costs(rates, *sizes)
         before = len(found) - len(names)
         named = zip(names, found[before:], strict=True)
         return *found[:before], *(EXCLUDED if name in excluded else cost for name, cost in named)
@@ -49,13 +49,13 @@ def without(costs: Costs, names: tuple[str, ...], *excluded: str) -> Costs:
 CHOICES: dict[str, dict[str, Costs]] = {
     "bfs": {
         "rates": bfs_costs,
-        "constants": lambda _, num, itemsize: bfs_costs(H200, num, itemsize),
+        "constants": lambda _, *sizes: bfs_costs(H200, *sizes),
         "rates, no pull": without(bfs_costs, bfs_kernel.COSTS, "opening", "scanning"),
         "rates, no pull, queues": without(bfs_costs, bfs_kernel.COSTS, "opening", "scanning", "proposing"),
     },
     "sssp": {
         "rates": sssp_costs,
-        "constants": lambda _, num, itemsize: sssp_costs(H200, num, itemsize),
+        "constants": lambda _, *sizes: sssp_costs(H200, *sizes),
         "rates, no pull": without(sssp_costs, sssp_kernel.COSTS, "pulling"),
         "rates, no queue of far": without(sssp_costs, sssp_kernel.COSTS, "splitting"),
     },

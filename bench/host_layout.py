@@ -1,18 +1,20 @@
-"""The layout host against the compact one: a graph larger than the device's memory, on a device that is not.
+"""The layouts host and split against the compact one: a graph larger than the device's memory, on one that is not.
 
     python bench/host_layout.py rmat:18 --memory 24MB
     python bench/host_layout.py rmat:27 --backend cuda --record
+    python bench/host_layout.py rmat:26 --backend cuda --layout split --memory 9GB
 
-The graph is built in the compact layout, in all of the memory, and then in the layout host with a limit of --memory
-(the setting `mgraph.device-memory`; by default half of what the compact layout needs, as planned). Every call runs on
-both, once unmeasured; its results in the compact layout are validated, and those in the layout host must equal them to
-the bit. With --alone there is no compact graph, so that the graph may be larger than the device: results must equal
-those in the layout host without a limit, which are validated. A call that lacks memory is left out, with the reason.
+The graph is built in the compact layout, in all of the memory, and then in the layout host, or --layout split, with a
+limit of --memory (the setting `mgraph.device-memory`; by default half of what the compact layout needs, as planned).
+Every call runs on both, once unmeasured; its results in the compact layout are validated, and the others must equal
+them to the bit. With --alone there is no compact graph, so that the graph may be larger than the device: results must
+equal those in the same layout without a limit, which are validated. A call that lacks memory is left out, with the
+reason.
 
 `passes` are the bytes over the link as a multiple of those in host memory, predecessors included; `GB/s` are bytes over
 the link by the whole time of a call, and `of copy` is that rate beside a plain stream of the same parts from pinned
 memory, measured in the same run. `of model` divides the time by that of the copies at this rate plus that of the
-compact layout; `of compact` by the latter alone.
+compact layout; `of compact` by the latter alone. In the layout split nothing is streamed: these columns are empty.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ from mgraph.cli.options import print_trace
 from mgraph.cluster.base import Rank
 from mgraph.formatting import readable_bytes
 from mgraph.generate.spec import parse_spec
+from mgraph.ingest.build import Layout
 from mgraph.planning.memory import plan_graph
 
 COLUMNS = ("call", "ms", "compact ms", "of compact", "passes", "over the link", "GB/s", "of copy", "of model")
@@ -116,27 +119,32 @@ def facts_of(name: str, runs: Runs, compact: Runs | None, stored: int, rate: flo
     """Return what is recorded of a call."""
     seconds = statistics.median(runs.seconds[name])
     link = runs.link_bytes[name]
-    facts = {"call": name, **record.spread([1e3 * s for s in runs.seconds[name]]), "link_bytes": link}
-    facts |= {"passes": round(link / max(stored, 1), 2), "link_gb_per_s": round(link / seconds / 1e9, 2)}
-    facts["of_copy"] = round(link / seconds / rate, 3)
+    facts = {"call": name, **record.spread([1e3 * s for s in runs.seconds[name]])}
+    if link:
+        facts |= {"link_bytes": link, "passes": round(link / max(stored, 1), 2)}
+        facts |= {"link_gb_per_s": round(link / seconds / 1e9, 2), "of_copy": round(link / seconds / rate, 3)}
     if compact is not None:
         in_memory = statistics.median(compact.seconds[name])
         facts |= {"compact_ms": round(1e3 * in_memory, 3), "of_compact": round(seconds / in_memory, 2)}
-        facts["of_model"] = round(seconds / (link / rate + in_memory), 3)
+        if link:
+            facts["of_model"] = round(seconds / (link / rate + in_memory), 3)
     return facts
 
 
 def row_of(facts: dict[str, Any]) -> str:
     """Return a line of the table."""
     cells = [facts["call"], facts["median_ms"], facts.get("compact_ms", "-"), facts.get("of_compact", "-")]
-    cells += [facts["passes"], readable_bytes(facts["link_bytes"]), facts["link_gb_per_s"], facts["of_copy"]]
-    return f"| {' | '.join(map(str, [*cells, facts.get('of_model', '-')]))} |"
+    streamed = readable_bytes(facts["link_bytes"]) if "link_bytes" in facts else "-"
+    cells += [facts.get("passes", "-"), streamed]
+    cells += [facts.get(name, "-") for name in ("link_gb_per_s", "of_copy", "of_model")]
+    return f"| {' | '.join(map(str, cells))} |"
 
 
 @click.command(help=__doc__)
 @click.argument("graph")
 @click.option("--backend", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True)
 @click.option("--workers", "num_ranks", type=click.IntRange(1), default=1, show_default=True)
+@click.option("--layout", type=click.Choice(["host", "split"]), default="host", show_default=True)
 @click.option("--memory", help="The limit of each rank, such as 24GiB.")
 @click.option("--call", "calls", type=click.Choice(list(CALLS)), multiple=True, default=tuple(CALLS))
 @click.option("--roots", "num_roots", type=click.IntRange(1), default=3, show_default=True)
@@ -148,6 +156,7 @@ def main(
     graph: str,
     backend: str,
     num_ranks: int,
+    layout: Layout,
     memory: str | None,
     calls: tuple[str, ...],
     num_roots: int,
@@ -161,7 +170,7 @@ def main(
     connect = {"num_ranks": num_ranks, "backend": backend}
     with mg.connect(**connect) as cluster:
         rate = min(cluster.run(copy_rate))
-        with mg.read(graph, cluster=cluster, layout="host" if alone else "compact") as g:
+        with mg.read(graph, cluster=cluster, layout=layout if alone else "compact") as g:
             click.echo(f"{g!r}: {readable_bytes(max(one['bytes'] for one in g.build_stats))} on each rank")
             roots = random_roots(g, num_roots, 1)
             valid = Runs(g, calls, roots, validates=True)
@@ -169,7 +178,7 @@ def main(
     with (
         dask.config.set({"mgraph.device-memory": memory}),
         mg.connect(**connect) as cluster,
-        mg.read(graph, cluster=cluster, layout="host") as g,
+        mg.read(graph, cluster=cluster, layout=layout) as g,
     ):
         stored = sum(cluster.run(host_bytes, g._key))
         held = max(one["bytes"] for one in g.build_stats)
@@ -185,7 +194,14 @@ def main(
         click.echo(row_of(facts))
     for call in runs.seconds if trace else ():
         print_trace(runs.costs[call])
-    of_graph = {"bench": "host_layout", "graph": name, "ranks": num_ranks, "memory": memory, "build_s": round(took, 2)}
+    of_graph = {
+        "bench": "host_layout",
+        "graph": name,
+        "layout": layout,
+        "ranks": num_ranks,
+        "memory": memory,
+        "build_s": round(took, 2),
+    }
     of_graph |= {"host_bytes": stored, "device_bytes": held, "copy_gb_per_s": round(rate / 1e9, 2)}
     for facts in found if recorded else ():
         record.append(backend, commit, of_graph | facts)

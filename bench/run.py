@@ -70,7 +70,7 @@ NAMES = {
 @click.option("--sources", type=int, default=16, show_default=True)
 @click.option("--root-seed", type=int, help="Seed of the roots; other roots in every run by default.")
 @click.option("--weights", type=click.Choice(["int", "float32", "float64", "none"]), default="int", show_default=True)
-@click.option("--layout", "layouts", type=click.Choice(["rows", "compact"]), multiple=True, default=("rows",))
+@click.option("--layout", "layouts", type=click.Choice(["rows", "split", "compact"]), multiple=True, default=("rows",))
 @click.option(
     "--builds", type=click.IntRange(1), default=2, show_default=True, help="Number of builds; the last is timed."
 )
@@ -128,9 +128,10 @@ def measure_graph(cluster: Cluster, name: str, plan: Plan, *, builds: int = 2, c
 
 def methods_of(algorithm: str, methods: tuple[str, ...], layout: str) -> tuple[str, ...]:
     """Return the methods to time: the compact layout has sweeps only."""
+    has_rows = layout in ("rows", "split")
     if algorithm in KERNELS:
-        return methods if layout == "rows" else ("sweep",)
-    return METHODS[algorithm] if layout == "rows" else ()
+        return methods if has_rows else ("sweep",)
+    return METHODS[algorithm] if has_rows else ()
 
 
 def source_of(name: str, weights: str) -> EdgeSource:
@@ -235,6 +236,7 @@ def costs(g: Graph, stats: Costs) -> dict:
     return {
         "bytes_per_edge": round(sum(g.cluster.run(shard_bytes, g._key)) / max(g.num_edges, 1), 2),
         "layout": g.info.layout,
+        "host_bytes": sum(part["host_bytes"] for part in g.build_stats),
         "build_peak_bytes": max(part["peak_bytes"] for part in g.build_stats),
         "build_s": round(max(part["seconds"] for part in g.build_stats), 3),
         "supersteps": len(stats.supersteps),
