@@ -37,6 +37,7 @@ from mgraph.validation.components import labels_check_bytes
 from mgraph.validation.core_numbers import cores_check_bytes
 from mgraph.validation.spanning_forest import forest_check_bytes
 from mgraph.validation.strong_components import strong_check_bytes
+from mgraph.validation.traversal import traversal_check_bytes
 
 # Shared memory of a thread block and L2 cache of a large GPU, which decide the shape of edge blocks: graphs for
 # which memory is short run on such GPUs.
@@ -178,9 +179,13 @@ def _parts_of_split(sizes: GraphSizes, limits: Limits, peer_memory: bool, memory
 
 
 def _beside_arcs(sizes: GraphSizes, parts: dict[str, int]) -> int:
-    """Return what rows take without their arcs, with the lightest of these and what runs, from the parts of a plan."""
+    """Return what rows take without their arcs, with the lightest of these and what runs, from the parts of a plan.
+
+    The device will be full but for that: so it has room to validate a search, too.
+    """
     arcs = sizes.row_arcs * (sizes.vertex + sizes.weight) * (2 if sizes.directed else 1)
-    return in_use_of(parts) - arcs + parts.get(LIGHTEST, 0)
+    checked = _result_bytes(sizes, 8, 8) + traversal_check_bytes(sizes.partition)
+    return max(in_use_of(parts), parts["graph"] + checked) - arcs + parts.get(LIGHTEST, 0)
 
 
 def _parts_of_blocks(sizes: GraphSizes, limits: Limits, peer_memory: bool) -> dict[str, int]:
