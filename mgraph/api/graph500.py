@@ -186,7 +186,7 @@ class Graph500:
     check
         Whether to validate every result; the times do not include it.
     layout
-        `rows`, `compact`, `host` or `auto`, as for `Graph.from_source`.
+        `rows`, `split`, `compact`, `host` or `auto`, as for `Graph.from_source`.
     roots_at_once
         Whether to run a multi-source BFS from all roots too; it needs rows.
     """

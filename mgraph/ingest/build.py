@@ -126,9 +126,7 @@ class _Planner:
         more = self.in_use_bytes(self.survey, "rows").needed - held_bytes
         if not error and more <= min_free_bytes(self.backend, self.comm):
             return "rows"
-        # The memory of a CPU rank is that of its host.
-        is_device = not isinstance(self.backend, CpuBackend)
-        if is_device and host_refusal(self.split(), self.backend, self.comm) is None:
+        if self._split_fits():
             return "split"
         chunks = self.chunks_for("compact")
         blocks = layout_of_blocks(self.survey, self.backend, self.comm, chunks, self.in_use_bytes)
@@ -137,10 +135,17 @@ class _Planner:
     def fitting_rows(self) -> Plan:
         """Return the plan of rows; raise WouldNotFit where it does not fit."""
         plan, error = self.rows()
+        if error and self._split_fits():
+            raise WouldNotFit(error + "; the layout split would fit")
         if error:
             fits = would_fit(self.survey, self.backend, self.comm, self.chunks_for("compact"))
             raise WouldNotFit(error + "; the compact layout would fit" * fits)
         return plan
+
+    def _split_fits(self) -> bool:
+        """Return whether the layout split fits; on the CPU, where it takes as much memory as rows, it is not tried."""
+        is_device = not isinstance(self.backend, CpuBackend)
+        return is_device and host_refusal(self.split(), self.backend, self.comm) is None
 
 
 def _build_rows(survey: Survey, builder: RowsBuilder | BucketedRows, num_chunks: int) -> tuple[Rows, int]:

@@ -53,6 +53,8 @@ def place_graph(
         return Placement(num_ranks, num_ranks)
     plan = plan_graph(source, 1, backend, memory_bytes, "compact" if layout == "compact" else "rows")
     if layout == "auto" and not 1 <= (plan.enough_ranks or 0) <= num_ranks:
+        if backend == "cuda":
+            return Placement(num_ranks, num_ranks)
         plan = plan_graph(source, 1, backend, memory_bytes, "compact")
     arcs = plan.num_input_edges * (1 if source.directed else 2)
     deep = arcs <= DEEP_DEGREE * expected_connected(source)

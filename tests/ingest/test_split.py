@@ -145,6 +145,15 @@ def test_auto_layout_is_split_where_rows_do_not_fit_a_gpu(monkeypatch):
     assert layout_of(3 << 20, 0, on_host=0) in ("split", "compact")
 
 
+def test_refusal_of_rows_says_that_split_rows_would_fit(monkeypatch):
+    backend = EmulatedBackend()
+    (comm,) = open_threads(1)
+    monkeypatch.setattr(EmulatedBackend, "free_bytes", lambda self: 150_000)
+    monkeypatch.setattr("mgraph.ingest.host_plan.free_on_host", lambda plan, backend, comm: 1 << 40)
+    with pytest.raises(mg.WouldNotFit, match="or fewer edges; the layout split would fit"):
+        build(Rmat(10), backend, comm)
+
+
 def test_plan_holds_as_many_arcs_as_fit_beside_the_rest():
     rows = Plan(1, order=0, tables=1000, rows=80_000, place=2000, sort=3000)
     plan = SplitPlan(rows, 500, num_arcs=10_000, arc_bytes=8, copies=1, beside=9000)

@@ -84,9 +84,12 @@ def test_auto_layout_is_compact_only_if_rows_fit_on_no_number_of_ranks():
     # Rows fit on several ranks, so one rank with the compact layout is not chosen.
     for layout, fewest in (("rows", 2), ("auto", 2), ("compact", 1)):
         assert place_graph(road_map, 3, "cuda", rows - 1, layout).num_ranks == fewest
-    # Rows fit on no number of ranks.
+    # Rows fit on no number of ranks. On GPUs they may fit in the layout split, for which each brings memory and a link.
+    for layout in ("rows", "auto", "split"):
+        assert place_graph(road_map, 2, "cuda", compact, layout).num_ranks == 2
+    in_blocks = plan_graph(road_map, 1, "cpu", LARGE, "compact").needed_bytes
     for layout, fewest in (("rows", 2), ("auto", 1)):
-        assert place_graph(road_map, 2, "cuda", compact, layout).num_ranks == fewest
+        assert place_graph(road_map, 2, "cpu", in_blocks, layout).num_ranks == fewest
 
 
 def test_explicit_number_of_ranks_is_used(client, ranks_count):
