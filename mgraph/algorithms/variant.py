@@ -135,6 +135,7 @@ class Conditions:
     faster_on_host: frozenset[str] = frozenset()  # algorithms that the CPU beside one GPU runs sooner
     has_equal_weights: bool = False  # all weights, so that edges are ordered by their ends
     threads: int = 1  # of a CPU rank that has the graph alone; others may have different numbers
+    num_arcs: int = 0  # of the whole graph
     by_hops: bool = False  # weights do not count: distances of many sources are numbers of arcs, all arcs pass alike
 
     @property
@@ -187,6 +188,7 @@ class Conditions:
             wants_lightest_arcs(info),
             # Zeros of floats may have two signs, which have an order.
             has_equal_weights=info.min_weight == info.max_weight != 0,
+            num_arcs=info.num_arcs,
         )
 
     @classmethod
@@ -218,6 +220,7 @@ class Conditions:
             sizes.directed,
             degree,
             sizes.weight > 0 and degree >= SPARSE_DEGREE,
+            num_arcs=sizes.row_arcs * partition.num_ranks,
         )
 
 

@@ -297,9 +297,9 @@ def load(
 ) -> Graph:
     """Load a graph that `Graph.save` has written, on any number of ranks.
 
-    Every rank must be able to read the folder. The graph has the order and the layout in which it was saved; `name`
-    gives it another name. One saved in the layout `compact` or `host` is loaded in either with `layout`; by default a
-    compact one as host where it would not fit.
+    Every rank must be able to read the folder. The graph has the order in which it was saved, and rows or blocks as
+    saved; `name` gives it another name. With `layout` rows are loaded as `rows` or `split`, blocks as `compact` or
+    `host`; by default as split, or as host, where they would not fit.
 
     Returns
     -------

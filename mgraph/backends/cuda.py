@@ -197,6 +197,7 @@ class CudaBackend(PersistentBackend):
     name = "cuda"
     xp = cupy
     limits = LIMITS["cuda"]
+    link: CudaHostLink
 
     def __init__(self) -> None:
         super().__init__()
@@ -214,6 +215,7 @@ class CudaBackend(PersistentBackend):
         self.link = CudaHostLink(cupy)
         self._limit = device_limit()
         if self._limit is not None:
+            self.link.limit = self._limit.num_bytes
             cupy.get_default_memory_pool().set_limit(size=self._limit.num_bytes)
 
     def enter_thread(self) -> None:
@@ -323,7 +325,8 @@ class CudaBackend(PersistentBackend):
         pool = cupy.get_default_memory_pool()
         free: int = runtime.memGetInfo()[0]
         if limit := pool.get_limit():
-            free = max(min(free, limit - self._taken_bytes()), 0)
+            # Without what split memory has.
+            free = max(min(free, limit - pool.total_bytes()), 0)
         return free + pool.free_bytes()
 
     def _taken_bytes(self) -> int:
@@ -345,6 +348,7 @@ class CudaBackend(PersistentBackend):
 
     def close(self) -> None:
         self.release()
+        self.link.limit = None
         if self._limit is not None:
             with cupy.cuda.Device(self.device):
                 cupy.get_default_memory_pool().set_limit(size=0)

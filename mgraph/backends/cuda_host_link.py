@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ import cupy
 import numpy as np
 from cupy.cuda import get_current_stream, runtime
 
-from mgraph.backends.cuda_split_memory import CudaSplitMemory
+from mgraph.backends.cuda_split_memory import CudaSplitMemory, is_split_memory_available
 from mgraph.backends.host_link import HostLink, Staging
 
 if TYPE_CHECKING:
@@ -58,7 +59,16 @@ class CudaStaging(Staging):
 
 
 class CudaHostLink(HostLink):
-    """Copies from and to pinned memory."""
+    """Copies from and to pinned memory.
+
+    Attributes
+    ----------
+    limit
+        Of the bytes of the device that the pool and split memory have together; None if there is none.
+    """
+
+    limit: int | None = None
+    _has_split_memory: bool | None = None
 
     def pinned_bytes(self, count: int) -> np.ndarray:
         """Return uninitialized pinned memory, which is freed with the last reference to it.
@@ -80,5 +90,22 @@ class CudaHostLink(HostLink):
     def staging(self, num_bytes: int) -> CudaStaging:
         return CudaStaging(self, num_bytes)
 
+    def has_split_memory(self) -> bool:
+        if self._has_split_memory is None:
+            self._has_split_memory = is_split_memory_available(self)
+        return self._has_split_memory
+
     def split_memory(self, most_bytes: int) -> CudaSplitMemory:
         return CudaSplitMemory(self, most_bytes)
+
+    def count_split(self, num_bytes: int) -> None:
+        """Count bytes of the device that are mapped, or freed if fewer than 0: CuPy's pool may have the others."""
+        self.split_bytes += num_bytes
+        if self.limit is not None and num_bytes:
+            cupy.get_default_memory_pool().set_limit(size=max(self.limit - self.split_bytes, 1))
+
+    def room(self) -> float:
+        """Return how many bytes of the limit neither the pool nor split memory has."""
+        if self.limit is None:
+            return math.inf
+        return self.limit - self.split_bytes - cupy.get_default_memory_pool().total_bytes()

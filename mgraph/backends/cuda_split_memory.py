@@ -1,4 +1,4 @@
-"""Memory of which the first bytes are in host memory and the rest on a GPU, by the driver's virtual addresses.
+"""Memory of which the first bytes are in host memory and the rest on a GPU, at one range of virtual addresses.
 
 Kernels, copies and CuPy access both parts alike: those in host memory over the link, without a copy and without
 migration. Addresses are reserved once; physical memory is mapped behind what is mapped already, in handles of at most
@@ -22,7 +22,7 @@ from mgraph.backends.host_link import SplitMemory
 from mgraph.errors import UsageError
 
 if TYPE_CHECKING:
-    from mgraph.backends.host_link import HostLink
+    from mgraph.backends.cuda_host_link import CudaHostLink
 
 HANDLE_BYTES = 1 << 30
 # Values of enums of the driver's API.
@@ -99,9 +99,13 @@ def _properties(location: _Location) -> _Properties:
 
 @functools.cache
 def _host_nodes(device: int) -> list[_Location]:
-    """Return the NUMA nodes of the host, the nearest to a device first."""
+    """Return the NUMA nodes of the host, the nearest to a device first.
+
+    Nodes without cores are the memory of devices.
+    """
     nearest = max(runtime.deviceGetAttribute(NEAREST_NODE, device), 0)
-    others = {int(path.name[4:]) for path in NODES.glob("node[0-9]*")} - {nearest}
+    nodes = [path for path in NODES.glob("node[0-9]*") if (path / "cpulist").read_text().strip()]
+    others = {int(path.name[4:]) for path in nodes} - {nearest}
     return [_Location(ON_HOST_NODE, node) for node in (nearest, *sorted(others))]
 
 
@@ -121,7 +125,7 @@ def _granularity(location: _Location) -> int:
 class CudaSplitMemory(SplitMemory):
     """Reserved addresses, and the memory that is mapped to the first of them."""
 
-    def __init__(self, link: HostLink, most_bytes: int) -> None:
+    def __init__(self, link: CudaHostLink, most_bytes: int) -> None:
         self._link = link
         self._device = runtime.getDevice()
         # Address, bytes, handle, and whether it is in host memory, of all that is mapped, in order.
@@ -133,8 +137,8 @@ class CudaSplitMemory(SplitMemory):
         self._on_device = _Location(ON_DEVICE, self._device)
         self._host_nodes = list(_host_nodes(self._device))
         self._granule = max(map(_granularity, (self._on_device, self._host_nodes[0])))
-        # What is mapped on the host ends with a granule, and so does what follows.
-        reserved = self._rounded(most_bytes) + self._granule
+        # A reservation is never empty.
+        reserved = max(self._rounded(most_bytes), self._granule)
         first = c_uint64()
         _call("cuMemAddressReserve", byref(first), reserved, 0, 0, 0)
         self._first = int(first.value)
@@ -148,7 +152,7 @@ class CudaSplitMemory(SplitMemory):
             self._map(min(self._rounded(num_bytes - self._end), HANDLE_BYTES), on_host=on_host)
 
     def _map(self, size: int, *, on_host: bool) -> None:
-        handle = self._created_on_host(size) if on_host else _created(size, self._on_device)
+        handle = self._created_on_host(size) if on_host else self._created_on_device(size)
         address = self._first + self._end
         try:
             _call("cuMemMap", address, size, 0, handle, 0)
@@ -157,8 +161,21 @@ class CudaSplitMemory(SplitMemory):
             raise
         self._mapped.append((address, size, handle, on_host))
         self._end += size
-        self._link.split_bytes += 0 if on_host else size
+        self._link.count_split(0 if on_host else size)
         _call("cuMemSetAccess", address, size, byref(_Access(self._on_device, READ_AND_WRITE)), 1)
+
+    def _created_on_device(self, size: int) -> int:
+        """Return a handle of memory of the device, once CuPy's pool has freed what it does not use."""
+        pool = cupy.get_default_memory_pool()
+        if size > self._link.room():
+            pool.free_all_blocks()
+        if size > self._link.room():
+            raise MemoryError(f"{size} bytes are more than the limit of the device's memory leaves")
+        try:
+            return _created(size, self._on_device)
+        except MemoryError:
+            pool.free_all_blocks()
+            return _created(size, self._on_device)
 
     def _created_on_host(self, size: int) -> int:
         """Return a handle of memory of the first node that has it."""
@@ -180,7 +197,7 @@ class CudaSplitMemory(SplitMemory):
     def _unmap(self) -> None:
         address, size, handle, on_host = self._mapped.pop()
         self._end -= size
-        self._link.split_bytes -= 0 if on_host else size
+        self._link.count_split(0 if on_host else -size)
         _driver().cuMemUnmap(address, size)
         _driver().cuMemRelease(handle)
 
@@ -193,6 +210,8 @@ class CudaSplitMemory(SplitMemory):
         return cupy.ndarray(count, dtype, cupy.cuda.MemoryPointer(memory, 0))
 
     def __del__(self) -> None:
+        # Waits for the device: no cycle of references holds the arrays of a graph, whose collection another rank's
+        # thread might begin while a kernel waits for this one.
         if sys.is_finalizing():
             return
         if self._mapped:
@@ -201,3 +220,13 @@ class CudaSplitMemory(SplitMemory):
             self._unmap()
         if self._reserved:
             _driver().cuMemAddressFree(self._first, self._reserved)
+
+
+def is_split_memory_available(link: CudaHostLink) -> bool:
+    """Return whether the driver maps memory of the host: some do not, as on WSL and in some containers."""
+    try:
+        memory = CudaSplitMemory(link, 1)
+        memory.grow(1, on_host=True)
+    except (UsageError, MemoryError, OSError, AttributeError):
+        return False
+    return True

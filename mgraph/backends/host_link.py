@@ -85,6 +85,10 @@ class HostLink:
         """Return two buffers of the device through which parts of host memory are streamed."""
         return Staging(self, num_bytes)
 
+    def has_split_memory(self) -> bool:
+        """Return whether the driver has split memory."""
+        return True
+
     def split_memory(self, most_bytes: int) -> SplitMemory:
         """Return memory that may grow to this many bytes."""
         return SplitMemory(self, most_bytes)

@@ -19,7 +19,7 @@ from mgraph.ingest.host_plan import InUse, host_refusal
 from mgraph.ingest.memory_check import min_free_bytes, refusal
 from mgraph.ingest.place import place, place_in_parallel
 from mgraph.ingest.plan import Plan, default_chunks, plan_build
-from mgraph.ingest.split_plan import SplitPlan, plan_split_build, shares_of_arcs
+from mgraph.ingest.split_plan import SplitPlan, may_split, plan_split_build, shares_of_arcs
 from mgraph.ingest.survey import Survey, make_survey, total_of
 from mgraph.shard.bucketed_rows import BucketedRows
 from mgraph.shard.rows import RowsBuilder
@@ -46,7 +46,7 @@ def build(
     Parameters
     ----------
     source
-        The edges; read twice, or a few times for layouts of blocks alone. Each rank reads its own chunks.
+        The edges; read twice for rows, a few times for other layouts. Each rank reads its own chunks.
     order
         The vertex order: `degree`, `natural`, or `auto`, which chooses by the degrees.
     num_chunks
@@ -67,7 +67,7 @@ def build(
 
     survey, row_lengths = make_survey(source, backend, comm, order, chunks_for(layout))
     backend.release()
-    planned = _Planner(survey, backend, comm, chunks_for, total(backend, row_lengths), in_use_bytes)
+    planned = _Planner(survey, backend, comm, chunks_for, row_lengths, in_use_bytes)
     if layout == "auto":
         # Tables and row lengths are allocated already.
         layout = planned.first_that_fits(survey.tables_bytes + row_lengths.nbytes)
@@ -100,14 +100,15 @@ class _Planner:
         backend: Backend,
         comm: Communicator,
         chunks_for: Callable[[str], int],
-        num_arcs: int,
+        row_lengths: Array,
         in_use_bytes: Callable[[Survey, str], InUse],
     ) -> None:
         self.survey = survey
         self.backend = backend
         self.comm = comm
         self.chunks_for = chunks_for
-        self.num_arcs = num_arcs
+        self.num_arcs = total(backend, row_lengths)
+        self.longest_row = int(row_lengths.max()) if len(row_lengths) else 0
         self.in_use_bytes = in_use_bytes
 
     def rows(self) -> tuple[Plan, str | None]:
@@ -118,13 +119,14 @@ class _Planner:
         """Return the plan of the layout split."""
         survey = self.survey
         how = survey.partition, self.backend.limits, self.chunks_for("split")
-        return plan_split_build(survey.sizes(self.num_arcs), *how, self.in_use_bytes(survey, "split").needed)
+        beside = self.in_use_bytes(survey, "split").needed
+        return plan_split_build(survey.sizes(self.num_arcs), *how, beside, self.longest_row)
 
     def first_that_fits(self, held_bytes: int) -> str:
         """Return the first layout that fits with what runs on it; of rows `held_bytes` are allocated."""
         _, error = self.rows()
         more = self.in_use_bytes(self.survey, "rows").needed - held_bytes
-        if not error and more <= min_free_bytes(self.backend, self.comm):
+        if not error and not self.comm.any(more > self.backend.free_bytes()):
             return "rows"
         if self._split_fits():
             return "split"
@@ -143,9 +145,8 @@ class _Planner:
         return plan
 
     def _split_fits(self) -> bool:
-        """Return whether the layout split fits; on the CPU, where it takes as much memory as rows, it is not tried."""
-        is_device = not isinstance(self.backend, CpuBackend)
-        return is_device and host_refusal(self.split(), self.backend, self.comm) is None
+        """Return whether the layout split may be chosen, and fits."""
+        return may_split(self.backend, self.comm) and host_refusal(self.split(), self.backend, self.comm) is None
 
 
 def _build_rows(survey: Survey, builder: RowsBuilder | BucketedRows, num_chunks: int) -> tuple[Rows, int]:

@@ -6,14 +6,13 @@ import math
 from dataclasses import dataclass
 
 from mgraph.backends.base import Backend, Limits
+from mgraph.backends.cpu import CpuBackend
 from mgraph.comm.base import Communicator
 from mgraph.errors import WouldNotFit
 from mgraph.ingest.host_plan import SPARE_SHARE, host_refusal
 from mgraph.ingest.plan import Plan, Sizes, plan_build
 from mgraph.partition import Partition
-
-# At least this share of the arcs is built at once: a build in many readings of the input would take too long.
-MIN_SHARE_AT_ONCE = 1 / 8
+from mgraph.shard.split_rows import MIN_SHARE_AT_ONCE
 
 
 @dataclass(frozen=True)
@@ -32,6 +31,10 @@ class SplitPlan:
         How many structures have all arcs: 2 for a directed graph, whose in-rows are made later.
     beside
         What the graph without its arcs takes together with what runs on it.
+    longest_row
+        Of the arcs: rows are built whole, so that this many may be added to those built at once.
+    least_arcs
+        The least arcs to be built at once, without that row; a load builds none.
     """
 
     rows: Plan
@@ -40,6 +43,8 @@ class SplitPlan:
     arc_bytes: int
     copies: int
     beside: int
+    longest_row: int
+    least_arcs: int
 
     @property
     def tables(self) -> int:
@@ -53,7 +58,7 @@ class SplitPlan:
 
     def least_bytes(self) -> int:
         """Return the least bytes of the device, tables included."""
-        arcs = math.ceil(MIN_SHARE_AT_ONCE * self.num_arcs) * self.arc_bytes
+        arcs = (self.least_arcs + self.longest_row) * self.arc_bytes
         whole = max(self.tables + self._building + arcs, self.beside)
         return max(self.rows.order, whole + whole // SPARE_SHARE)
 
@@ -62,18 +67,19 @@ class SplitPlan:
         on_device = self.device_arcs(free_bytes)
         on_host = self.num_arcs - on_device
         ranges = max(math.ceil(on_host / max(self.arcs_at_once(free_bytes), 1)), 1)
-        most = max(on_device, math.ceil(on_host / ranges))
+        most = max(on_device, math.ceil(on_host / ranges) + self.longest_row)
         return max(self.rows.order, self.tables + self._building + most * self.arc_bytes)
 
     def arcs_at_once(self, free_bytes: int) -> int:
         """Return how many arcs a reading of the input can build, where this much is free beside the tables."""
         free = free_bytes - free_bytes // SPARE_SHARE - self._building
-        return max(min(free // self.arc_bytes, self.num_arcs), 0)
+        return max(min(free // self.arc_bytes - self.longest_row, self.num_arcs), 0)
 
     def device_arcs(self, free_bytes: int) -> int:
         """Return how many arcs the device can hold, where this much is free beside the tables."""
-        left = free_bytes - free_bytes // SPARE_SHARE + self.tables - self.beside
-        return max(min(left // (self.arc_bytes * self.copies), self.arcs_at_once(free_bytes)), 0)
+        free = free_bytes - free_bytes // SPARE_SHARE
+        left = (free + self.tables - self.beside) // (self.arc_bytes * self.copies)
+        return max(min(left, (free - self._building) // self.arc_bytes, self.num_arcs), 0)
 
     def resident_bytes(self, free_bytes: int) -> int:
         """Return the bytes of the arcs on the device."""
@@ -84,18 +90,34 @@ class SplitPlan:
         return self.copies * self.arc_bytes * self.num_arcs - self.resident_bytes(free_bytes)
 
 
-def split_plan(rows: Plan, sizes: Sizes, partition: Partition, offsets: int, beside: int) -> SplitPlan:
-    """Return the plan of a rank; for the parameters see SplitPlan."""
-    arc_bytes = partition.dtype.itemsize + sizes.weight_bytes
-    return SplitPlan(rows, offsets, sizes.row_arcs, arc_bytes, 2 if sizes.directed else 1, beside)
-
-
-def plan_split_build(sizes: Sizes, partition: Partition, limits: Limits, num_chunks: int, beside: int) -> SplitPlan:
-    """Plan a build; for `beside` see SplitPlan."""
+def plan_split_build(
+    sizes: Sizes, partition: Partition, limits: Limits, num_chunks: int, beside: int, longest_row: int = 0
+) -> SplitPlan:
+    """Plan a build; for `beside` and `longest_row` see SplitPlan."""
     rows = plan_build(sizes, partition, limits, num_chunks, in_ranges=True)
     # Those of all rows, and of the rows that are built at once.
     offsets = 2 * 8 * partition.num_owned(0)
-    return split_plan(rows, sizes, partition, offsets, beside)
+    least = math.ceil(MIN_SHARE_AT_ONCE * sizes.row_arcs)
+    return SplitPlan(rows, offsets, sizes.row_arcs, *_arcs_of(sizes, partition), beside, longest_row, least)
+
+
+def plan_split_load(sizes: Sizes, partition: Partition, held: int, beside_arcs: int, beside: int) -> SplitPlan:
+    """Plan a load, once `held` bytes are allocated; `beside_arcs` are temporary. For `beside` see SplitPlan."""
+    rows = Plan(partition.num_ranks, order=0, tables=held, rows=0, place=beside_arcs, sort=0)
+    return SplitPlan(rows, 0, sizes.row_arcs, *_arcs_of(sizes, partition), beside, 0, 0)
+
+
+def _arcs_of(sizes: Sizes, partition: Partition) -> tuple[int, int]:
+    """Return the bytes of an arc, and how many structures have all arcs."""
+    return partition.dtype.itemsize + sizes.weight_bytes, 2 if sizes.directed else 1
+
+
+def may_split(backend: Backend, comm: Communicator) -> bool:
+    """Return whether ranks may choose the layout for themselves; every rank calls it.
+
+    On the CPU it takes as much memory as rows.
+    """
+    return not comm.any(isinstance(backend, CpuBackend) or not backend.link.has_split_memory())
 
 
 def shares_of_arcs(plan: SplitPlan, backend: Backend, comm: Communicator) -> tuple[float, float]:

@@ -184,8 +184,8 @@ def _beside_arcs(sizes: GraphSizes, parts: dict[str, int]) -> int:
     The device will be full but for that: so it has room to validate a search, too.
     """
     arcs = sizes.row_arcs * (sizes.vertex + sizes.weight) * (2 if sizes.directed else 1)
-    checked = _result_bytes(sizes, 8, 8) + traversal_check_bytes(sizes.partition)
-    return max(in_use_of(parts), parts["graph"] + checked) - arcs + parts.get(LIGHTEST, 0)
+    checked = {**parts, "a check runs": _result_bytes(sizes, 8, 8) + traversal_check_bytes(sizes.partition)}
+    return in_use_of(checked) - arcs + parts.get(LIGHTEST, 0)
 
 
 def _parts_of_blocks(sizes: GraphSizes, limits: Limits, peer_memory: bool) -> dict[str, int]:

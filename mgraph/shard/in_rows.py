@@ -9,7 +9,7 @@ from mgraph.shard.count_kernels import count_values
 from mgraph.shard.rows import RowsBuilder
 from mgraph.shard.rows_kernels import first_targets, unpack_rows
 from mgraph.shard.shard import Shard, degrees
-from mgraph.shard.split_rows import build_split_rows, offsets_of
+from mgraph.shard.split_rows import MIN_SHARE_AT_ONCE, build_split_rows, offsets_of
 from mgraph.types import Array
 
 
@@ -42,14 +42,22 @@ def require_in_rows(shard: Shard, comm: Communicator) -> None:
     if shard.info.layout == "split":
         offsets = offsets_of(backend, lengths)
         del lengths
-        # Half of what is free: the other half is for arcs on their way, and for what is sorted.
-        at_once = backend.free_bytes() / 2 / max(rows.nbytes + rows.host_bytes, 1)
-        shares = 1 - rows.host_share, at_once
-        shard.in_rows, _ = build_split_rows(backend, comm, partition, offsets, weight_dtype, shares, add_arcs)
+        how = backend, comm, partition, offsets, weight_dtype, _shares_of_in_arcs(shard, int(offsets[-1]))
+        shard.in_rows, _ = build_split_rows(*how, add_arcs)
         return
     builder = RowsBuilder(backend, comm, partition, lengths, weight_dtype)
     add_arcs(builder)
     shard.in_rows, _ = builder.finish()
+
+
+def _shares_of_in_arcs(shard: Shard, num_arcs: int) -> tuple[float, float]:
+    """Return the shares of in-arcs that the device holds, as many as of arcs out, and that it builds at once."""
+    rows = shard.rows
+    arc_bytes = rows.targets.itemsize + (0 if rows.weights is None else rows.weights.itemsize)
+    on_device = (len(rows.targets) - rows.host_arcs) / max(num_arcs, 1) if rows.host_arcs else 1.0
+    # Half of what is free: the other half is for arcs on their way, and for what is sorted.
+    at_once = shard.backend.free_bytes() / 2 / max(num_arcs * arc_bytes, 1)
+    return min(on_device, 1.0), max(at_once, MIN_SHARE_AT_ONCE)
 
 
 def in_degrees(shard: Shard, comm: Communicator) -> Array:

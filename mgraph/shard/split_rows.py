@@ -5,8 +5,8 @@
     add all arcs; place and sort those of the other rows behind it, where they stay
 
 In degree order the first rows are those of hubs. They have a large share of the arcs, and frontier searches read few of
-these: where hubs are on the frontier the other vertices pull. Kernels read both parts at one address
-(`mgraph/backends/host_link.py`); rows written there one arc at a time would take a hundred times as long.
+these: where hubs are on the frontier the other vertices pull. Kernels access both parts alike
+(`mgraph/backends/host_link.py`), but to place arcs in host memory one by one would take far longer than to copy rows.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ from mgraph.partition import Partition
 from mgraph.shard.rows import RowsBuilder
 from mgraph.shard.shard import Rows
 from mgraph.types import Array
+
+# At least this share of the arcs is built at once: a build in many readings of the input would take too long.
+MIN_SHARE_AT_ONCE = 1 / 8
 
 
 def build_split_rows(

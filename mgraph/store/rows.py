@@ -8,12 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from mgraph.backends.base import Backend
-from mgraph.backends.cpu import CpuBackend
 from mgraph.comm.base import Communicator
 from mgraph.errors import InputError
-from mgraph.ingest.host_plan import InUse
-from mgraph.ingest.plan import Plan
-from mgraph.ingest.split_plan import shares_of_arcs, split_plan
+from mgraph.ingest.host_plan import InUse, host_refusal
+from mgraph.ingest.split_plan import may_split, plan_split_load, shares_of_arcs
 from mgraph.ingest.survey import Survey
 from mgraph.partition import Partition
 from mgraph.shard.shard import Rows, Shard
@@ -43,17 +41,17 @@ def load_rows(
     dealt_bytes = _dealt_bytes(store, partition)
     held = tables_bytes(store, partition) + indptr.nbytes + lengths.nbytes
     survey = survey_of(store, partition)
+    beside = in_use_bytes(survey, "split").needed
+    plan = plan_split_load(survey.sizes(num_arcs), partition, held, dealt_bytes, beside)
     if layout == "auto":
         needed = max(in_use_bytes(survey, "rows").needed - held, arcs_bytes + dealt_bytes)
-        fits = isinstance(backend, CpuBackend) or not comm.any(needed > backend.free_bytes())
-        layout = "rows" if fits else "split"
+        is_short = comm.any(needed > backend.free_bytes())
+        splits = is_short and may_split(backend, comm) and host_refusal(plan, backend, comm) is None
+        layout = "split" if splits else "rows"
     dtypes = [partition.dtype] if store.weight_dtype is None else [partition.dtype, store.dtypes["weights"]]
     host_arcs = 0
     if layout == "split":
-        # Nothing is sorted, and all that is allocated by now counts as tables.
-        plan = Plan(comm.size, order=0, tables=held, rows=arcs_bytes, place=dealt_bytes, sort=0)
-        beside = in_use_bytes(survey, "split").needed
-        share, _ = shares_of_arcs(split_plan(plan, survey.sizes(num_arcs), partition, 0, beside), backend, comm)
+        share, _ = shares_of_arcs(plan, backend, comm)
         arrays, host_arcs = split_arrays(backend, num_arcs, dtypes, share)
     else:
         require_memory(store, arcs_bytes + dealt_bytes, backend, comm)

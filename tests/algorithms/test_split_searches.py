@@ -24,6 +24,7 @@ from mgraph.api.traversal import state_dtype
 from mgraph.backends.rates_file import H200
 from mgraph.cluster.base import Rank
 from mgraph.cluster.in_process import InProcessCluster
+from mgraph.formatting import readable_bytes
 from mgraph.generate.rmat import Rmat
 from mgraph.ingest.build import build
 from mgraph.planning.memory import plan_graph
@@ -100,6 +101,9 @@ def test_persistent_searches_equal_the_oracles(share, num_ranks, variant):
         chosen = oracles.predecessors(case, dist, [source], positions, weighted=weighted)
         assert {found[k][0] for found in results} == {f"{'sssp' if weighted else 'bfs'}.{variant}"}
         np.testing.assert_array_equal(np.concatenate([found[k][2] for found in results]), chosen)
+        hops = np.concatenate([found[k][1] for found in results])
+        is_reached = np.isfinite(dist)
+        np.testing.assert_array_equal(hops[is_reached], dist[is_reached])
 
 
 @pytest.mark.ci
@@ -138,8 +142,9 @@ def test_plan_counts_what_the_device_and_the_host_hold():
     few = plan_graph(source, 1, "cuda", 2 << 30, "split")
     assert not few.fits
     advice = plan_graph(source, 1, "cuda", 8 << 30).advice()
-    assert f"the layout split ({split.needed_bytes / 2**30:.1f}"[:18] in advice
-    assert "GiB of host memory)" in advice
+    needed = plan_graph(source, 1, "cuda", 8 << 30, "split")
+    sizes = [readable_bytes(size) for size in (needed.needed_bytes, needed.parts[HOSTED])]
+    assert f"the layout split ({sizes[0]} and {sizes[1]} of host memory)" in advice
 
 
 def test_arcs_in_host_memory_make_pushes_alone_dearer():

@@ -15,12 +15,13 @@ from user_graphs import GRAPHS, graph_of
 from zoo import ZOO, random_case
 
 import mgraph as mg
+from mgraph.backends.base import LIMITS
 from mgraph.backends.host_link import HostLink
 from mgraph.comm.threads import open_threads
 from mgraph.generate.rmat import Rmat
 from mgraph.ingest.build import build
 from mgraph.ingest.host_plan import InUse
-from mgraph.ingest.plan import Plan, Sizes
+from mgraph.ingest.plan import Plan, Sizes, plan_build
 from mgraph.ingest.split_plan import SplitPlan, plan_split_build
 from mgraph.partition import Partition
 from mgraph.shard.in_rows import require_in_rows
@@ -134,7 +135,7 @@ def test_auto_layout_is_split_where_rows_do_not_fit_a_gpu(monkeypatch):
     def layout_of(free, beside, on_host=1 << 40):
         monkeypatch.setattr(EmulatedBackend, "free_bytes", lambda self: free)
         monkeypatch.setattr("mgraph.ingest.host_plan.free_on_host", lambda plan, backend, comm: on_host)
-        in_use = {"rows": 4 << 20, "split": beside, "compact": 1 << 20, "host": 1 << 20}
+        in_use = {"rows": 4 << 20 if free > 1 << 20 else 2 * free, "split": beside, "compact": 0, "host": 0}
         uses = lambda survey, layout: InUse(in_use[layout], in_use[layout])  # noqa: E731
         return build(Rmat(8), backend, comm, layout="auto", in_use_bytes=uses).info.layout
 
@@ -142,7 +143,11 @@ def test_auto_layout_is_split_where_rows_do_not_fit_a_gpu(monkeypatch):
     assert layout_of(3 << 20, 0) == "split"
     # What runs on rows does not fit beside none of the arcs, or these do not fit the host.
     assert layout_of(3 << 20, 4 << 20) == "compact"
-    assert layout_of(3 << 20, 0, on_host=0) in ("split", "compact")
+    # Some arcs must be in host memory.
+    assert layout_of(150_000, 140_000) == "split"
+    assert layout_of(150_000, 140_000, on_host=0) == "compact"
+    monkeypatch.setattr(HostLink, "has_split_memory", lambda self: False)
+    assert layout_of(3 << 20, 0) == "compact"
 
 
 def test_refusal_of_rows_says_that_split_rows_would_fit(monkeypatch):
@@ -156,19 +161,20 @@ def test_refusal_of_rows_says_that_split_rows_would_fit(monkeypatch):
 
 def test_plan_holds_as_many_arcs_as_fit_beside_the_rest():
     rows = Plan(1, order=0, tables=1000, rows=80_000, place=2000, sort=3000)
-    plan = SplitPlan(rows, 500, num_arcs=10_000, arc_bytes=8, copies=1, beside=9000)
+    how = {"num_arcs": 10_000, "arc_bytes": 8, "beside": 9000, "longest_row": 100, "least_arcs": 1250}
+    plan = SplitPlan(rows, 500, copies=1, **how)
     free = 50_000
     usable = free - free // 32
     assert plan.device_arcs(free) == (usable + 1000 - 9000) // 8
-    assert plan.arcs_at_once(free) == (usable - 3500) // 8
+    assert plan.arcs_at_once(free) == (usable - 3500) // 8 - 100
     assert plan.host_bytes(free) + plan.resident_bytes(free) == 80_000
     assert plan.peak_bytes(free) == 1000 + 3500 + 8 * plan.device_arcs(free)
     # All of them; none, but an eighth is built at once.
     assert plan.device_arcs(1 << 20) == 10_000
     assert plan.device_arcs(8000) == 0
-    assert plan.least_bytes() == 14_500 + 14_500 // 32
+    assert plan.least_bytes() == 15_300 + 15_300 // 32
     # In-rows take as much again.
-    twice = SplitPlan(rows, 500, num_arcs=10_000, arc_bytes=8, copies=2, beside=9000)
+    twice = SplitPlan(rows, 500, copies=2, **how)
     assert twice.device_arcs(free) == (usable + 1000 - 9000) // 16
     assert twice.host_bytes(free) + twice.resident_bytes(free) == 160_000
 
@@ -176,6 +182,11 @@ def test_plan_holds_as_many_arcs_as_fit_beside_the_rest():
 def test_ranges_need_smaller_temporary_memory_than_whole_rows():
     sizes = Sizes(1 << 24, 1 << 28, 1 << 29, False, 1, 1)
     partition = Partition(1 << 24, 1, cyclic=True)
-    plan = plan_split_build(sizes, partition, EmulatedBackend.limits, 64, 0)
-    assert plan.num_arcs == 1 << 29
-    assert plan.offsets == 16 << 24
+    limits = LIMITS["cuda"]
+    plan = plan_split_build(sizes, partition, limits, 64, 0, 1 << 20)
+    whole = plan_build(sizes, partition, limits, 16)
+    assert plan.rows.sort < 0.5 * whole.sort
+    assert plan.rows.place < 0.6 * whole.place
+    # A star's hub has half of all arcs, and is built at once.
+    star = plan_split_build(sizes, partition, limits, 64, 0, 1 << 28)
+    assert star.least_bytes() > plan.least_bytes() + 4 * ((1 << 28) - (1 << 20))

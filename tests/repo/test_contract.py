@@ -14,7 +14,7 @@ from nvrtc import check_text, compile_text
 from registers import ARCHITECTURES, RECORD, assemble, differing, key, modules, recorded, typedefs_assembled
 
 from mgraph.algorithms.bfs import persistent_multi_gpu_kernels as bfs_multi_gpu
-from mgraph.algorithms.bfs.persistent_kernels import MAX_QUEUED
+from mgraph.algorithms.bfs.persistent_kernels import MAX_ARCS, MAX_QUEUED
 from mgraph.algorithms.common import multi_gpu_search as multi_gpu_search
 from mgraph.algorithms.common.unit_flags_kernels import MARKED_PAIRS
 from mgraph.algorithms.sssp import persistent_multi_gpu_kernels as sssp_multi_gpu
@@ -117,7 +117,9 @@ def test_shares_of_tail_and_last_bucket_are_equal():
 
 
 def test_queue_counts_fit_beside_its_arcs():
-    assert 1 << (63 - constant("ARC_BITS", text_of("backends/device/frontiers"))) == MAX_QUEUED
+    bits = constant("ARC_BITS", text_of("backends/device/frontiers"))
+    assert 1 << (63 - bits) == MAX_QUEUED
+    assert 1 << bits == MAX_ARCS
 
 
 def test_peer_buffers_have_one_head():

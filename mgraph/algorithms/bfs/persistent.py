@@ -241,12 +241,16 @@ def _bytes(sizes: GraphSizes) -> int:
 
 VARIANT = Variant(
     "bfs.persistent",
-    when=f"on one GPU, fewer than 2^{kernel.MAX_ROWS.bit_length() - 1} vertices with arcs, in one launch",
+    when=(
+        f"on one GPU, fewer than 2^{kernel.MAX_ROWS.bit_length() - 1} vertices with arcs and "
+        f"2^{kernel.MAX_ARCS.bit_length() - 1} arcs, in one launch"
+    ),
     applies=lambda conditions: (
         conditions.has_rows
         and conditions.has_persistent_kernels
         and conditions.num_ranks == 1
         and conditions.stride < kernel.MAX_ROWS
+        and conditions.num_arcs < kernel.MAX_ARCS
     ),
     needs=(DEVICE_RATES, IN_ROWS, FIRST_NEIGHBORS),
     bytes=_bytes,

@@ -46,8 +46,10 @@ WORK = WorkArea(
 # A queue holds 1 / QUEUE_PART of the vertices, and fewer than MAX_QUEUED; a larger frontier is pulled.
 QUEUE_PART = 4
 MIN_QUEUE = 1024
-# A queue's counter, which also counts vertices over capacity, is exact below this: see ARC_BITS in frontiers.cuh.
+# A queue's counter, which also counts vertices over capacity, is exact below this many vertices and arcs: see ARC_BITS
+# in frontiers.cuh.
 MAX_QUEUED = 1 << 27
+MAX_ARCS = 1 << 36
 # A graph of this many vertices is searched step by step. Below, listed vertices, at most an eighth, stay below
 # MAX_QUEUED.
 MAX_ROWS = 8 * MAX_QUEUED

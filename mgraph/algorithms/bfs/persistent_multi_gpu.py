@@ -160,13 +160,15 @@ VARIANT = Variant(
     "bfs.persistent_multi_gpu",
     when=(
         "on 2 to 8 GPUs with access to each other's memory, fewer than "
-        f"2^{kernels.MAX_ROWS.bit_length() - 1} vertices with arcs each, in one launch a GPU"
+        f"2^{kernels.MAX_ROWS.bit_length() - 1} vertices with arcs and 2^{kernels.MAX_ARCS_A_RANK.bit_length() - 1} "
+        "arcs each, in one launch a GPU"
     ),
     applies=lambda conditions: (
         conditions.has_rows
         and conditions.has_persistent_kernels
         and conditions.has_peer_memory
         and conditions.stride < kernels.MAX_ROWS
+        and conditions.num_arcs < conditions.num_ranks * kernels.MAX_ARCS_A_RANK
     ),
     needs=(IN_ROWS, PEER_BUFFERS, FIRST_NEIGHBORS),
     bytes=_bytes,

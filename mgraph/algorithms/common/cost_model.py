@@ -24,8 +24,8 @@ BARRIERS_PER_PHASE = 4
 WORDS_PER_PASS = 3
 SCANS_PER_FIRST = 1.75
 SCANS_PER_FURTHER = 2
-# Femtoseconds to read a KiB of host memory over the link, at 50 GB/s. In the layout split the arcs in host memory are
-# those of hubs: a push reads them, a pull by the other vertices does not.
+# Femtoseconds to read a KiB of host memory over the link, at 50 GB/s. In the layout split, in degree order, the arcs in
+# host memory are those of hubs: a push reads them, a pull by the other vertices does not.
 LINK_KIB = 20_480_000
 
 
@@ -79,5 +79,5 @@ def sssp_costs(rates: Rates, num: int, itemsize: int, host_share: float = 0.0) -
 
 
 def _hosted_word(itemsize: int, host_share: float) -> float:
-    """Return the time to read the target of an arc from host memory, as a mean over the arcs that hubs push."""
+    """Return the time to read the target of an arc from host memory, as a mean over all arcs."""
     return LINK_KIB * itemsize / 1024 * host_share

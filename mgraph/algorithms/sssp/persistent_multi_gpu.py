@@ -191,13 +191,15 @@ VARIANT = Variant(
     "sssp.persistent_multi_gpu",
     when=(
         "on 2 to 8 GPUs with access to each other's memory, fewer than "
-        f"2^{kernel.MAX_ROWS.bit_length() - 1} vertices with arcs each, in one launch a GPU"
+        f"2^{kernel.MAX_ROWS.bit_length() - 1} vertices with arcs and 2^{kernel.MAX_ARCS_A_RANK.bit_length() - 1} "
+        "arcs each, in one launch a GPU"
     ),
     applies=lambda conditions: (
         conditions.has_rows
         and conditions.has_persistent_kernels
         and conditions.has_peer_memory
         and conditions.stride < kernel.MAX_ROWS
+        and conditions.num_arcs < conditions.num_ranks * kernel.MAX_ARCS_A_RANK
     ),
     needs=(PEER_BUFFERS,),
     wants=(LIGHTEST_ARCS,),
