@@ -210,16 +210,17 @@ class CudaSplitMemory(SplitMemory):
         return cupy.ndarray(count, dtype, cupy.cuda.MemoryPointer(memory, 0))
 
     def __del__(self) -> None:
-        # Waits for the device: no cycle of references holds the arrays of a graph, whose collection another rank's
-        # thread might begin while a kernel waits for this one.
+        # Waits for the device, in the thread that drops the last reference: no cycle of references may hold the arrays
+        # of a graph, as any rank's thread collects those, perhaps while the kernel waits for that rank.
         if sys.is_finalizing():
             return
-        if self._mapped:
-            self._synchronize()
-        while self._mapped:
-            self._unmap()
-        if self._reserved:
-            _driver().cuMemAddressFree(self._first, self._reserved)
+        with cupy.cuda.Device(self._device):
+            if self._mapped:
+                runtime.deviceSynchronize()
+            while self._mapped:
+                self._unmap()
+            if self._reserved:
+                _driver().cuMemAddressFree(self._first, self._reserved)
 
 
 def is_split_memory_available(link: CudaHostLink) -> bool:

@@ -21,6 +21,7 @@ NEEDS_GPU = {
     "mgraph.backends.copies",
     "mgraph.backends.cuda",
     "mgraph.backends.cuda_host_link",
+    "mgraph.backends.cuda_split_memory",
     "mgraph.backends.cuda_ipc",
     "mgraph.comm.nccl",
 }
