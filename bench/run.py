@@ -40,6 +40,7 @@ from mgraph.edges import EdgeSource
 from mgraph.generate.spec import parse_spec
 from mgraph.io.formats import read_source
 from mgraph.rank_jobs.build import shard_bytes
+from mgraph.shard.shard import ROW_LAYOUTS
 
 STEP = ("method", "frontier", "arcs", "bytes", "microseconds")
 MAX_STEPS = 128
@@ -128,7 +129,7 @@ def measure_graph(cluster: Cluster, name: str, plan: Plan, *, builds: int = 2, c
 
 def methods_of(algorithm: str, methods: tuple[str, ...], layout: str) -> tuple[str, ...]:
     """Return the methods to time: the compact layout has sweeps only."""
-    has_rows = layout in ("rows", "split")
+    has_rows = layout in ROW_LAYOUTS
     if algorithm in KERNELS:
         return methods if has_rows else ("sweep",)
     return METHODS[algorithm] if has_rows else ()

@@ -22,7 +22,7 @@ from mgraph.errors import UsageError
 from mgraph.ingest.plan import bytes_of, state_bytes
 from mgraph.partition import Partition
 from mgraph.shard.lightest_arcs import SPARSE_DEGREE, wants_lightest_arcs
-from mgraph.shard.shard import GraphInfo, Shard
+from mgraph.shard.shard import ROW_LAYOUTS, GraphInfo, Shard
 from mgraph.types import vertex_dtype
 
 # What a caller may ask for in addition to the short name of a variant: any variant, any but the sweep, the sweep.
@@ -141,7 +141,7 @@ class Conditions:
     @property
     def has_rows(self) -> bool:
         """Whether the layout has rows; if not, it has blocks alone."""
-        return self.layout in ("rows", "split")
+        return self.layout in ROW_LAYOUTS
 
     @property
     def is_one_cpu(self) -> bool:

@@ -132,7 +132,7 @@ class CudaSplitMemory(SplitMemory):
         self._mapped: list[tuple[int, int, int, bool]] = []
         self._end = 0
         self._reserved = 0
-        # Makes the device's context where nothing has: the driver's functions need one.
+        # Creates the device's context where there is none: the driver's functions need one.
         runtime.deviceSynchronize()
         self._on_device = _Location(ON_DEVICE, self._device)
         self._host_nodes = list(_host_nodes(self._device))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Literal, get_args
 
@@ -22,9 +23,9 @@ from mgraph.ingest.plan import Plan, default_chunks, plan_build
 from mgraph.ingest.split_plan import SplitPlan, may_split, plan_split_build, shares_of_arcs
 from mgraph.ingest.survey import Survey, make_survey, total_of
 from mgraph.shard.bucketed_rows import BucketedRows
-from mgraph.shard.rows import RowsBuilder
+from mgraph.shard.rows import RowsBuilder, offsets_of
 from mgraph.shard.shard import Rows, Shard, degrees
-from mgraph.shard.split_rows import build_split_rows, offsets_of
+from mgraph.shard.split_rows import build_split_rows
 from mgraph.types import Array
 
 Layout = Literal["rows", "split", "compact", "host", "auto"]
@@ -67,7 +68,8 @@ def build(
 
     survey, row_lengths = make_survey(source, backend, comm, order, chunks_for(layout))
     backend.release()
-    planned = _Planner(survey, backend, comm, chunks_for, row_lengths, in_use_bytes)
+    of_rows = total(backend, row_lengths), int(row_lengths.max()) if len(row_lengths) else 0
+    planned = _Planner(survey, backend, comm, chunks_for, *of_rows, in_use_bytes)
     if layout == "auto":
         # Tables and row lengths are allocated already.
         layout = planned.first_that_fits(survey.tables_bytes + row_lengths.nbytes)
@@ -91,25 +93,17 @@ def build(
     return Shard(backend, info, survey.partition, comm.rank, rows, survey.user_of_local, positions)
 
 
+@dataclass(frozen=True)
 class _Planner:
     """Plans a build in the layouts with rows; every rank calls the same methods."""
 
-    def __init__(
-        self,
-        survey: Survey,
-        backend: Backend,
-        comm: Communicator,
-        chunks_for: Callable[[str], int],
-        row_lengths: Array,
-        in_use_bytes: Callable[[Survey, str], InUse],
-    ) -> None:
-        self.survey = survey
-        self.backend = backend
-        self.comm = comm
-        self.chunks_for = chunks_for
-        self.num_arcs = total(backend, row_lengths)
-        self.longest_row = int(row_lengths.max()) if len(row_lengths) else 0
-        self.in_use_bytes = in_use_bytes
+    survey: Survey
+    backend: Backend
+    comm: Communicator
+    chunks_for: Callable[[str], int]
+    num_arcs: int
+    longest_row: int
+    in_use_bytes: Callable[[Survey, str], InUse]
 
     def rows(self) -> tuple[Plan, str | None]:
         """Return the plan of rows, and why it does not fit."""

@@ -28,7 +28,7 @@ class SplitPlan:
     num_arcs, arc_bytes
         Of the rows: arcs with parallel ones, and the bytes of a target and a weight.
     copies
-        How many structures have all arcs: 2 for a directed graph, whose in-rows are made later.
+        The number of structures with all arcs: the rows and, of a directed graph, the in-rows, made later.
     beside
         What the graph without its arcs takes together with what runs on it.
     longest_row

@@ -49,7 +49,7 @@ PEER_BUFFERS = "peer buffers"
 RESULT_ROUTING = "result routing"
 # A graph is built, or a saved one loaded.
 BUILT = "while it is built"
-# Edge blocks of the layout host that the device does not hold.
+# Edge blocks of the layout host, or rows of the layout split, that the device does not hold.
 HOSTED = "in host memory"
 LOADED = "while it is loaded"
 # Edges of a table between reading and the end of the build, beyond a share of the memory in a temporary file.
@@ -113,8 +113,12 @@ def parts_of(
 
 def in_use_of(parts: dict[str, int]) -> int:
     """Return the bytes of the largest step after the build, and of what is held during it."""
-    steps = [taken for part, taken in parts.items() if part.endswith((" run", " runs"))]
-    return parts["graph"] + parts.get(PEER_BUFFERS, 0) + parts.get(RESULT_ROUTING, 0) + max(steps)
+    return _held_of(parts) + max(taken for part, taken in parts.items() if part.endswith((" run", " runs")))
+
+
+def _held_of(parts: dict[str, int]) -> int:
+    """Return the bytes of the graph, and of what searches leave beside it."""
+    return parts["graph"] + parts.get(PEER_BUFFERS, 0) + parts.get(RESULT_ROUTING, 0)
 
 
 def _build_sizes(sizes: GraphSizes, row_arcs: int) -> Sizes:
@@ -184,8 +188,8 @@ def _beside_arcs(sizes: GraphSizes, parts: dict[str, int]) -> int:
     The device will be full but for that: so it has room to validate a search, too.
     """
     arcs = sizes.row_arcs * (sizes.vertex + sizes.weight) * (2 if sizes.directed else 1)
-    checked = {**parts, "a check runs": _result_bytes(sizes, 8, 8) + traversal_check_bytes(sizes.partition)}
-    return in_use_of(checked) - arcs + parts.get(LIGHTEST, 0)
+    checking = _held_of(parts) + _result_bytes(sizes, 8, 8) + traversal_check_bytes(sizes.partition)
+    return max(in_use_of(parts), checking) - arcs + parts.get(LIGHTEST, 0)
 
 
 def _parts_of_blocks(sizes: GraphSizes, limits: Limits, peer_memory: bool) -> dict[str, int]:

@@ -6,10 +6,10 @@ import numpy as np
 
 from mgraph.comm.base import Communicator
 from mgraph.shard.count_kernels import count_values
-from mgraph.shard.rows import RowsBuilder
+from mgraph.shard.rows import RowsBuilder, offsets_of
 from mgraph.shard.rows_kernels import first_targets, unpack_rows
 from mgraph.shard.shard import Shard, degrees
-from mgraph.shard.split_rows import MIN_SHARE_AT_ONCE, build_split_rows, offsets_of
+from mgraph.shard.split_rows import MIN_SHARE_AT_ONCE, build_split_rows
 from mgraph.types import Array
 
 

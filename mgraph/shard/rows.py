@@ -49,8 +49,7 @@ class RowsBuilder:
         self.backend = backend
         self.comm = comm
         self.partition = partition
-        self.indptr = xp.zeros(len(row_lengths) + 1, np.int64)
-        xp.cumsum(row_lengths, out=self.indptr[1:])
+        self.indptr = offsets_of(backend, row_lengths)
         self._first_row = first_row
         self._cursors = self.indptr[:-1].copy()
         num_arcs = int(self.indptr[-1])
@@ -88,6 +87,13 @@ class RowsBuilder:
             return Rows(self.indptr, *without_tail(self.positions, self.weights, num_arcs)), dropped
         weights = None if self.weights is None else self.weights[:num_arcs]
         return Rows(self.indptr, self.positions[:num_arcs], weights), dropped
+
+
+def offsets_of(backend: Backend, lengths: Array) -> Array:
+    """Return where runs of these lengths begin, such as rows, and the end of the last."""
+    offsets = backend.xp.zeros(len(lengths) + 1, np.int64)
+    backend.xp.cumsum(lengths, out=offsets[1:])
+    return offsets
 
 
 def without_tail(positions: Array, weights: Array | None, num_arcs: int) -> tuple[Array, Array | None]:

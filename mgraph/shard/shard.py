@@ -19,6 +19,9 @@ from mgraph.labels.table import LabelTable
 from mgraph.partition import Partition
 from mgraph.types import Array
 
+# Layouts with rows; the others have edge blocks alone.
+ROW_LAYOUTS = ("rows", "split")
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -222,7 +225,7 @@ class GraphInfo:
     @property
     def has_rows(self) -> bool:
         """Whether the layout has rows; if not, it has blocks alone."""
-        return self.layout in ("rows", "split")
+        return self.layout in ROW_LAYOUTS
 
     @property
     def mean_degree(self) -> float:

@@ -18,7 +18,6 @@ from collections.abc import Callable
 import numpy as np
 
 from mgraph.backends.base import Backend
-from mgraph.backends.host_link import SplitMemory
 from mgraph.comm.base import Communicator
 from mgraph.partition import Partition
 from mgraph.shard.rows import RowsBuilder
@@ -51,8 +50,7 @@ def build_split_rows(
     """
     cuts = _cuts(backend, comm, offsets, *shares)
     begins = backend.to_host(offsets[backend.to_device(np.array(cuts))]).tolist()
-    dtypes = [partition.dtype] if weight_dtype is None else [partition.dtype, weight_dtype]
-    memories = [backend.link.split_memory(begins[-1] * dtype.itemsize) for dtype in dtypes]
+    arcs = _SplitArcs(backend, begins[-1], partition.dtype, weight_dtype)
     done = host_arcs = dropped = 0
     for k, (first, last) in enumerate(itertools.pairwise(cuts)):
         on_host = k < len(cuts) - 2
@@ -62,7 +60,7 @@ def build_split_rows(
         lengths[:1] -= begins[k]
         arrays = None
         if not on_host:
-            targets, weights = _grown(memories, dtypes, done + begins[k + 1] - begins[k], on_host=False)
+            targets, weights = arcs.grown(done + begins[k + 1] - begins[k], on_host=False)
             arrays = targets[done:], None if weights is None else weights[done:]
         builder = RowsBuilder(backend, comm, partition, lengths, weight_dtype, first, arrays)
         del lengths, arrays
@@ -72,7 +70,7 @@ def build_split_rows(
         end = done + len(rows.targets)
         offsets[first + 1 : last + 1] = rows.indptr[1:] + done
         if on_host:
-            targets, weights = _grown(memories, dtypes, end, on_host=True)
+            targets, weights = arcs.grown(end, on_host=True)
             targets[done:] = rows.targets
             if weights is not None:
                 weights[done:] = rows.weights
@@ -81,30 +79,39 @@ def build_split_rows(
         dropped += parallel
         del rows
         backend.release()
-    for memory, dtype in zip(memories, dtypes, strict=True):
-        memory.shrink(done * dtype.itemsize)
-    return Rows(offsets, *_grown(memories, dtypes, done, on_host=False), host_arcs), dropped
-
-
-def offsets_of(backend: Backend, row_lengths: Array) -> Array:
-    """Return where rows of these lengths begin, and the end of the last."""
-    offsets = backend.xp.zeros(len(row_lengths) + 1, np.int64)
-    backend.xp.cumsum(row_lengths, out=offsets[1:])
-    return offsets
+    arcs.shrink(done)
+    return Rows(offsets, *arcs.grown(done, on_host=False), host_arcs), dropped
 
 
 def split_arrays(
-    backend: Backend, num_arcs: int, dtypes: list[np.dtype], device_share: float
-) -> tuple[list[Array], int]:
-    """Return uninitialized arrays for arcs of which the device holds a share, and how many are in host memory."""
+    backend: Backend, num_arcs: int, dtype: np.dtype, weight_dtype: np.dtype | None, device_share: float
+) -> tuple[Array, Array | None, int]:
+    """Return uninitialized targets and any weights, of which the device holds a share, and how many are on the host."""
     host_arcs = num_arcs - _arcs_of(num_arcs, device_share)
-    arrays = []
-    for dtype in dtypes:
-        memory = backend.link.split_memory(num_arcs * dtype.itemsize)
-        memory.grow(host_arcs * dtype.itemsize, on_host=True)
-        memory.grow(num_arcs * dtype.itemsize, on_host=False)
-        arrays.append(memory.array(num_arcs, dtype))
-    return arrays, host_arcs
+    arcs = _SplitArcs(backend, num_arcs, dtype, weight_dtype)
+    arcs.grown(host_arcs, on_host=True)
+    return *arcs.grown(num_arcs, on_host=False), host_arcs
+
+
+class _SplitArcs:
+    """The targets of arcs and any weights, each in split memory."""
+
+    def __init__(self, backend: Backend, most: int, dtype: np.dtype, weight_dtype: np.dtype | None) -> None:
+        self._dtypes = [dtype] if weight_dtype is None else [dtype, weight_dtype]
+        self._memories = [backend.link.split_memory(most * each.itemsize) for each in self._dtypes]
+
+    def grown(self, count: int, *, on_host: bool) -> tuple[Array, Array | None]:
+        """Return the arrays, with room for this many arcs."""
+        arrays = []
+        for memory, dtype in zip(self._memories, self._dtypes, strict=True):
+            memory.grow(count * dtype.itemsize, on_host=on_host)
+            arrays.append(memory.array(count, dtype))
+        return arrays[0], arrays[1] if len(arrays) > 1 else None
+
+    def shrink(self, count: int) -> None:
+        """Free memory behind this many arcs."""
+        for memory, dtype in zip(self._memories, self._dtypes, strict=True):
+            memory.shrink(count * dtype.itemsize)
 
 
 def _arcs_of(num_arcs: int, share: float) -> int:
@@ -121,13 +128,3 @@ def _cuts(backend: Backend, comm: Communicator, offsets: Array, device_share: fl
     bounds = np.array([host_arcs * k // max(num_on_host, 1) for k in range(num_on_host + 1)])
     first_rows = backend.to_host(backend.xp.searchsorted(offsets, backend.to_device(bounds))).tolist()
     return [*first_rows, len(offsets) - 1]
-
-
-def _grown(
-    memories: list[SplitMemory], dtypes: list[np.dtype], count: int, *, on_host: bool
-) -> tuple[Array, Array | None]:
-    """Return the arrays of the targets and of any weights, with room for this many."""
-    for memory, dtype in zip(memories, dtypes, strict=True):
-        memory.grow(count * dtype.itemsize, on_host=on_host)
-    arrays = [memory.array(count, dtype) for memory, dtype in zip(memories, dtypes, strict=True)]
-    return arrays[0], arrays[1] if len(arrays) > 1 else None

@@ -19,6 +19,7 @@ import numpy as np
 from mgraph.backends.base import Backend
 from mgraph.comm.base import Communicator
 from mgraph.partition import Partition
+from mgraph.shard.rows import offsets_of
 from mgraph.store.files import Extent, read_array
 from mgraph.store.kernels import move_arcs
 from mgraph.store.manifest import PIECE_ARCS, StoredGraph
@@ -130,7 +131,7 @@ def deal_arcs(
                 continue
             rows, own = piece.dealt(num_parts, comm.rank, comm.size)
             counts = piece.lengths_of(lengths[own], rows)
-            begins = _begins(backend, counts)
+            begins = offsets_of(backend, counts)
             shifts = indptr[:-1][own] - begins[:-1]
             if len(counts) and range(len(piece.rows))[rows][0] == 0:
                 shifts[0] += piece.skip
@@ -154,12 +155,12 @@ def _bucketed(
     if piece is None:
         return [[column] * num_ranks for column in columns]
     lengths = piece.lengths_of(_read(store, "lengths", piece, piece.rows, backend), slice(None))
-    begins = _begins(backend, lengths)
+    begins = offsets_of(backend, lengths)
     shifts = xp.empty(len(lengths), np.int64)
     ends = [0]
     for rank in range(num_ranks):
         rows, _ = piece.dealt(store.partition.num_ranks, rank, num_ranks)
-        in_bucket = _begins(backend, lengths[rows])
+        in_bucket = offsets_of(backend, lengths[rows])
         shifts[rows] = ends[-1] + in_bucket[:-1] - begins[:-1][rows]
         ends.append(ends[-1] + int(in_bucket[-1]))
     out = [xp.empty_like(column) for column in columns]
@@ -173,13 +174,6 @@ def _bucketed(
 def _read(store: StoredGraph, array: str, piece: Piece | None, values: range | None, backend: Backend) -> Array:
     extents = [] if piece is None or values is None else [Extent(piece.part, values.start, values.stop)]
     return read_array(store, array, extents, backend)
-
-
-def _begins(backend: Backend, lengths: Array) -> Array:
-    """Return where runs of these lengths begin, and the end of the last."""
-    begins = backend.xp.zeros(len(lengths) + 1, np.int64)
-    backend.xp.cumsum(lengths, out=begins[1:])
-    return begins
 
 
 def _steps(pieces: list[Piece], comm: Communicator) -> Iterator[list[Piece | None]]:

@@ -11,9 +11,10 @@ from mgraph.backends.base import Backend
 from mgraph.comm.base import Communicator
 from mgraph.errors import InputError
 from mgraph.ingest.host_plan import InUse, host_refusal
-from mgraph.ingest.split_plan import may_split, plan_split_load, shares_of_arcs
+from mgraph.ingest.split_plan import SplitPlan, may_split, plan_split_load, shares_of_arcs
 from mgraph.ingest.survey import Survey
 from mgraph.partition import Partition
+from mgraph.shard.rows import offsets_of
 from mgraph.shard.shard import Rows, Shard
 from mgraph.shard.split_rows import split_arrays
 from mgraph.store.blocks import survey_of
@@ -32,8 +33,7 @@ def load_rows(
     require_memory(store, tables_bytes(store, partition) + 12 * partition.num_owned(0), backend, comm)
     user_of_local, position_of_user = load_tables(store, partition, backend, comm)
     lengths = load_lengths(store, partition, backend, comm)
-    indptr = backend.xp.zeros(len(lengths) + 1, np.int64)
-    backend.xp.cumsum(lengths, out=indptr[1:])
+    indptr = offsets_of(backend, lengths)
     num_arcs = int(indptr[-1])
     if comm.sum(num_arcs)[0] != store.info.num_arcs:
         raise InputError(f"{store.path}: the lengths of its rows are not those of {store.info.num_arcs} arcs")
@@ -41,23 +41,25 @@ def load_rows(
     dealt_bytes = _dealt_bytes(store, partition)
     held = tables_bytes(store, partition) + indptr.nbytes + lengths.nbytes
     survey = survey_of(store, partition)
-    beside = in_use_bytes(survey, "split").needed
-    plan = plan_split_load(survey.sizes(num_arcs), partition, held, dealt_bytes, beside)
+
+    def plan_split() -> SplitPlan:
+        beside = in_use_bytes(survey, "split").needed
+        return plan_split_load(survey.sizes(num_arcs), partition, held, dealt_bytes, beside)
+
     if layout == "auto":
         needed = max(in_use_bytes(survey, "rows").needed - held, arcs_bytes + dealt_bytes)
         is_short = comm.any(needed > backend.free_bytes())
-        splits = is_short and may_split(backend, comm) and host_refusal(plan, backend, comm) is None
+        splits = is_short and may_split(backend, comm) and host_refusal(plan_split(), backend, comm) is None
         layout = "split" if splits else "rows"
-    dtypes = [partition.dtype] if store.weight_dtype is None else [partition.dtype, store.dtypes["weights"]]
+    weight_dtype = store.dtypes.get("weights")
     host_arcs = 0
     if layout == "split":
-        share, _ = shares_of_arcs(plan, backend, comm)
-        arrays, host_arcs = split_arrays(backend, num_arcs, dtypes, share)
+        share, _ = shares_of_arcs(plan_split(), backend, comm)
+        targets, weights, host_arcs = split_arrays(backend, num_arcs, partition.dtype, weight_dtype, share)
     else:
         require_memory(store, arcs_bytes + dealt_bytes, backend, comm)
-        arrays = [backend.xp.empty(num_arcs, dtype) for dtype in dtypes]
-    targets = arrays[0]
-    weights = arrays[1] if len(arrays) > 1 else None
+        targets = backend.xp.empty(num_arcs, partition.dtype)
+        weights = None if weight_dtype is None else backend.xp.empty(num_arcs, weight_dtype)
     if is_dealt(store, partition):
         deal_arcs(store, lengths, indptr, (targets, weights), partition, backend, comm)
         _to_states(targets, partition)
@@ -65,7 +67,7 @@ def load_rows(
         counts = comm.allgather(np.array([num_arcs], np.int64), np.empty(comm.size, np.int64))
         first = int(counts[: comm.rank].sum())
         convert = unchanged if partition.multiplier == 1 else partition.state
-        extents = list(extents_of(store, "targets", first, first + num_arcs))
+        extents = extents_of(store, "targets", first, first + num_arcs)
         read_into(targets, store, "targets", extents, backend, convert)
         if weights is not None:
             read_into(weights, store, "weights", extents, backend)

@@ -5,15 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from builds import BACKEND, build_compact_on, shrink_passes
-from host_layout import SHARES, build_host_on, resident_share
+from host_layout import SHARES, build_host_on
 from hypothesis import given
 from strategies import graphs, orders, rank_counts
 from tiers import examples
-from user_graphs import graph_of
 from zoo import ZOO, random_case
-
-import mgraph as mg
-from mgraph.ingest.host_plan import HostPlan, ranks_of_host
 
 CASES = [random_case(0, 300), random_case(1, 300), ZOO["grid"], ZOO["isolated"], ZOO["dag"]]
 
@@ -87,24 +83,3 @@ def test_all_layouts_read_the_graph_on_every_backend(backend):
             (others,) = wanted.blocks.values()
             found = edges_in_order(backend, blocks)
             np.testing.assert_array_equal(found, edges_in_order(wanted.backend, others))
-
-
-def test_graph_that_exceeds_device_or_host_memory_is_refused(clusters, monkeypatch):
-    case = random_case(3, 300)
-    cluster = clusters[2]
-    with resident_share(0.5):
-        monkeypatch.setattr(HostPlan, "least_bytes", lambda plan: 1 << 60)
-        with pytest.raises(mg.WouldNotFit, match=r"takes .* more of the device on each rank, and .* is free"):
-            graph_of(case, cluster, layout="host")
-        monkeypatch.undo()
-        monkeypatch.setattr("mgraph.ingest.host_plan.free_on_host", lambda plan, backend, comm: 10)
-        with pytest.raises(mg.WouldNotFit, match=r"take .* of host memory on each rank, and .* use \d+ ranks"):
-            graph_of(case, cluster, layout="host")
-        monkeypatch.undo()
-        with graph_of(case, cluster, layout="host") as g:
-            assert g.build_stats[0]["host_bytes"] > 0
-            mg.validate(mg.bfs(g, 0))
-
-
-def test_ranks_of_this_process_share_a_host(clusters):
-    assert clusters[3].run(lambda rank: ranks_of_host(rank.comm)) == [3] * 3

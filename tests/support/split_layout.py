@@ -9,7 +9,7 @@ import pytest
 
 from mgraph.ingest.split_plan import SplitPlan
 
-# None of the arcs on the device but the last, some, and all.
+# None of the rows on the device (of a load, the last arc), some, and all.
 SHARES = (0.0, 0.4, 1.0)
 # Readings of the input for the arcs in host memory, at least.
 RANGES = 3

@@ -50,6 +50,8 @@ MIN_QUEUE = 1024
 # in frontiers.cuh.
 MAX_QUEUED = 1 << 27
 MAX_ARCS = 1 << 36
+# Of a graph on several ranks, for each of them: no rank has twice its share.
+MAX_ARCS_A_RANK = MAX_ARCS // 2
 # A graph of this many vertices is searched step by step. Below, listed vertices, at most an eighth, stay below
 # MAX_QUEUED.
 MAX_ROWS = 8 * MAX_QUEUED

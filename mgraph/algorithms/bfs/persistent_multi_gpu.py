@@ -22,7 +22,7 @@ import numpy as np
 
 from mgraph.algorithms.bfs import persistent_multi_gpu_kernels as kernels
 from mgraph.algorithms.bfs.persistent import level_dtypes
-from mgraph.algorithms.bfs.persistent_kernels import queue_capacity
+from mgraph.algorithms.bfs.persistent_kernels import MAX_ARCS_A_RANK, queue_capacity
 from mgraph.algorithms.bfs.persistent_multi_gpu_kernels import LAYOUT, METHODS, WORK, search_ranks
 from mgraph.algorithms.bfs.step import BETA, GROWTH
 from mgraph.algorithms.common.multi_gpu_search import MultiGpuSearch, target_states
@@ -160,7 +160,7 @@ VARIANT = Variant(
     "bfs.persistent_multi_gpu",
     when=(
         "on 2 to 8 GPUs with access to each other's memory, fewer than "
-        f"2^{kernels.MAX_ROWS.bit_length() - 1} vertices with arcs and 2^{kernels.MAX_ARCS_A_RANK.bit_length() - 1} "
+        f"2^{kernels.MAX_ROWS.bit_length() - 1} vertices with arcs and 2^{MAX_ARCS_A_RANK.bit_length() - 1} "
         "arcs each, in one launch a GPU"
     ),
     applies=lambda conditions: (
@@ -168,7 +168,7 @@ VARIANT = Variant(
         and conditions.has_persistent_kernels
         and conditions.has_peer_memory
         and conditions.stride < kernels.MAX_ROWS
-        and conditions.num_arcs < conditions.num_ranks * kernels.MAX_ARCS_A_RANK
+        and conditions.num_arcs < conditions.num_ranks * MAX_ARCS_A_RANK
     ),
     needs=(IN_ROWS, PEER_BUFFERS, FIRST_NEIGHBORS),
     bytes=_bytes,

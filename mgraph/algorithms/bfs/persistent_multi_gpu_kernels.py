@@ -6,7 +6,7 @@ for each level, then the sources and targets.
 
 from __future__ import annotations
 
-from mgraph.algorithms.bfs.persistent_kernels import MAX_ARCS, MAX_QUEUED
+from mgraph.algorithms.bfs.persistent_kernels import MAX_QUEUED
 from mgraph.backends.kernel import persistent
 from mgraph.backends.shared_names import Constants, ControlLayout, Names, Offsets, WorkArea
 
@@ -27,8 +27,6 @@ COUNTERS = Offsets(queue_counters=2, list_counter=1, run_counters=2, deferred_co
 # With this many vertices on a rank levels are searched step by step. Below, queued frontiers, at most a quarter of the
 # vertices, stay below MAX_QUEUED.
 MAX_ROWS = 2 * MAX_QUEUED
-# Of all ranks together, for each of them: no rank has twice its share.
-MAX_ARCS_A_RANK = MAX_ARCS // 2
 # At most this many blocks of a rank send candidates.
 SIZES = Constants(num_buffers=8, max_blocks=1024, num_counters=COUNTERS.total)
 # A rank's peer buffer after its head. Other ranks write into the first parts, up to `candidate_counts`: two copies of

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mgraph.algorithms.bfs.persistent_kernels import MAX_ARCS_A_RANK
 from mgraph.algorithms.common.control_block import word_of
 from mgraph.algorithms.common.dtype_ladder import first_dtypes, nearest_beyond, searched_bytes
 from mgraph.algorithms.common.multi_gpu_search import MultiGpuSearch, target_states
@@ -191,7 +192,7 @@ VARIANT = Variant(
     "sssp.persistent_multi_gpu",
     when=(
         "on 2 to 8 GPUs with access to each other's memory, fewer than "
-        f"2^{kernel.MAX_ROWS.bit_length() - 1} vertices with arcs and 2^{kernel.MAX_ARCS_A_RANK.bit_length() - 1} "
+        f"2^{kernel.MAX_ROWS.bit_length() - 1} vertices with arcs and 2^{MAX_ARCS_A_RANK.bit_length() - 1} "
         "arcs each, in one launch a GPU"
     ),
     applies=lambda conditions: (
@@ -199,7 +200,7 @@ VARIANT = Variant(
         and conditions.has_persistent_kernels
         and conditions.has_peer_memory
         and conditions.stride < kernel.MAX_ROWS
-        and conditions.num_arcs < conditions.num_ranks * kernel.MAX_ARCS_A_RANK
+        and conditions.num_arcs < conditions.num_ranks * MAX_ARCS_A_RANK
     ),
     needs=(PEER_BUFFERS,),
     wants=(LIGHTEST_ARCS,),

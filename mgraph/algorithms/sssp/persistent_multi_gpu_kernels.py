@@ -7,7 +7,7 @@ bfs/persistent_multi_gpu_kernels.py says more.
 
 from __future__ import annotations
 
-from mgraph.algorithms.bfs.persistent_kernels import MAX_ARCS, MAX_QUEUED
+from mgraph.algorithms.bfs.persistent_kernels import MAX_QUEUED
 from mgraph.backends.kernel import persistent
 from mgraph.backends.shared_names import Constants, ControlLayout, Names, Offsets, WorkArea
 
@@ -42,8 +42,6 @@ WORK = WorkArea(
 )
 # Ranks with as many vertices are searched by the step variant: all of them may be in the queue.
 MAX_ROWS = MAX_QUEUED
-# Of all ranks together, for each of them: no rank has twice its share.
-MAX_ARCS_A_RANK = MAX_ARCS // 2
 
 
 @persistent(block=768, vertex_t="targets", weight_t="weights", dist_t="dist", id_t="positions")
