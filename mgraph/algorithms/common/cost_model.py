@@ -63,7 +63,10 @@ def bfs_costs(rates: Rates, num: int, itemsize: int, host_share: float = 0.0) ->
 
 @functools.lru_cache(maxsize=64)
 def sssp_costs(rates: Rates, num: int, itemsize: int, host_share: float = 0.0) -> tuple[int, ...]:
-    """Return COSTS of algorithms/sssp/persistent_kernels.py; `host_share` as for bfs_costs."""
+    """Return COSTS of algorithms/sssp/persistent_kernels.py; `host_share` as for bfs_costs.
+
+    Targets and weights in host memory are two arrays, of which each takes as long.
+    """
     load = rates.load(num * itemsize)
     atomic = rates.atomic(num * itemsize)
     word = rates.stream * itemsize / 1024
@@ -72,7 +75,7 @@ def sssp_costs(rates: Rates, num: int, itemsize: int, host_share: float = 0.0) -
     costs = sssp_persistent.COSTS.arranged(
         splitting=load + rates.atomic(num / 8),
         scanning=word,
-        pushing=_hosted_word(itemsize, host_share) + pulling + atomic,
+        pushing=2 * _hosted_word(itemsize, host_share) + pulling + atomic,
         pulling=pulling,
     )
     return tuple(round(cost) for cost in costs)

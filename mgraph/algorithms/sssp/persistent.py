@@ -126,7 +126,9 @@ class _Search:
             scale=word_of(class_scale(info), np.dtype(np.float64)),
             long_rows=long_rows(shard, PIECE_ARCS),
         )
-        costs = sssp_costs(require_rates(backend), num, dtype.itemsize, rows.host_share)
+        # The heavy arcs of a bucket are pushed where it has few: with hubs these are in host memory first.
+        pushed_share = float(rows.host_share > 0) if has_hubs else rows.host_share
+        costs = sssp_costs(require_rates(backend), num, dtype.itemsize, pushed_share)
         self._dtype = dtype
         self.end = end_of(info, dtype)
         self._shared = np.zeros(COUNTERS["sources"], np.int64)

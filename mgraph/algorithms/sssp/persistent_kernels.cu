@@ -304,7 +304,8 @@ struct LightHeavy : SsspSearch<LightHeavyRows> {
     bool pays = hubs ? 2 * unsettled_arcs < in_bucket : is_pull_cheaper(unsettled_arcs, in_bucket);
     pulls = can_pull && (pulled || pays);
     is_last_bucket = pulled && is_finish(unsettled_arcs, all);
-    bool is_widened = hubs && can_pull && !pulls && low < top && in_bucket * WIDENED_SHARE > all;
+    bool is_widened =
+        hubs && can_pull && !pulls && low < top && is_widening_cheaper(in_bucket, all);
     if (!is_widened) {
       bucket_begin = settled;
       settled = bound;

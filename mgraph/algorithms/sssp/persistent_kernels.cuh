@@ -40,11 +40,13 @@ constexpr i64 LANE_PULL_ARCS = PIECE_ARCS >> LIGHTEST_BITS;
 // In the tail each bucket is this many times wider than the one before.
 constexpr i64 TAIL_GROWTH = 8;
 // Where there are hubs, vertices pull once a bucket's rows have more than twice the arcs of all
-// unsettled vertices. A bucket with more than 1 / WIDENED_SHARE of all arcs, from which a pull
-// does not pay yet, is widened: to push the heavy arcs of its hubs would take as long as all else
-// (the slowest of 64 roots of rmat28 on one H200 takes 34 ms with 8, 26 with 16 and 57 where none
-// is widened, the median one 23; of rmat22 1.14, 1.63 and 1.52, the median 1.0).
-constexpr i64 WIDENED_SHARE = 8;
+// unsettled vertices. A bucket from which a pull does not pay yet is widened if to push the heavy
+// arcs of its hubs would cost more than WIDENING femtoseconds for each arc of the graph. (Of 64
+// roots on one H200, the slowest took 1.2 times the median of rmat20 and rmat22 if that meant a
+// quarter of all arcs, 1.5 of rmat24; with a sixteenth 1.4, 1.6 and 2.0. On rmat26 and rmat28,
+// where distances exceed the cache, it was 1.6 and 2.2 with a quarter, 1.1 and 1.2 with a
+// sixteenth.)
+constexpr i64 WIDENING = 5000;
 // Rounds of at most this many entries per warp continue within the warps, for up to MAX_HOPS steps
 // of short rows, before the barrier; Rows::MAX_HOP_VERTICES limits the vertices of a step.
 constexpr i64 SMALL_ROUND = 4, MAX_HOPS = 16, MAX_HOP_ARCS = 16;
@@ -79,6 +81,10 @@ template <class Rows> struct SsspSearch : Rows {
   // bucket's vertices push.
   __device__ inline bool is_pull_cheaper(i64 unsettled_arcs, i64 in_bucket) {
     return unsettled_arcs * cost(PULLING) < in_bucket * cost(PUSHING);
+  }
+  // Whether to push a bucket of this many arcs costs more than to widen it.
+  __device__ inline bool is_widening_cheaper(i64 in_bucket, i64 all) {
+    return all * WIDENING < in_bucket * cost(PUSHING);
   }
   __device__ inline vertex_t* near_queue(int r) { return queues + (r & 1) * n; }
   __device__ inline vertex_t* far_queue(int b) { return queues + (2 + (b & 1)) * n; }

@@ -17,6 +17,7 @@ from tiers import examples
 from traversal_checks import check_settled, lists_of_targets
 from zoo import CASES, ZOO, make_case, random_case, trailing_chains, zoo_sources
 
+from mgraph.algorithms.common.cost_model import sssp_costs
 from mgraph.algorithms.common.traversal import Trace
 from mgraph.algorithms.sssp import persistent
 from mgraph.algorithms.sssp.delta_stepping import sssp_delta_stepping
@@ -25,6 +26,7 @@ from mgraph.algorithms.sssp.persistent import sssp_persistent
 from mgraph.algorithms.sssp.persistent_kernels import find_distances
 from mgraph.api.traversal import state_dtype
 from mgraph.backends.base import Allocated
+from mgraph.backends.rates_file import H200
 from mgraph.generate.spec import parse_spec
 from mgraph.ingest.build import build
 from mgraph.shard.lightest_arcs import require_lightest_arcs
@@ -130,6 +132,13 @@ def test_result_does_not_depend_on_the_method_of_a_round(ways, monkeypatch):
     assert methods - {"heavy"} == {"push", *ways} - {"heavy"}
 
 
+@pytest.fixture
+def _far_distances(monkeypatch):
+    """Choose rounds as if distances exceeded the cache: to push the heavy arcs of hubs costs much."""
+    monkeypatch.setattr(persistent, "sssp_costs", lambda *_: sssp_costs(H200, 1 << 26, 4))
+
+
+@pytest.mark.usefixtures("_far_distances")
 def test_remaining_vertices_after_the_second_pull_are_one_bucket():
     """The last bucket is pushed to its end without a pull, although it is wider than delta."""
     _, (_, trace) = check(trailing_chains(), [0], delta=3)
@@ -146,6 +155,7 @@ def test_arc_that_rounding_ends_at_the_bound_is_relaxed():
     check(make_case("rounded", 6, arcs, np.float32, directed=True), [0], "natural", delta=1.0)
 
 
+@pytest.mark.usefixtures("_far_distances")
 def test_bucket_of_hubs_is_widened_until_a_pull_pays():
     """Heavy arcs of the hubs are never pushed; without hubs a bucket is not widened."""
     _, (_, by_degree) = check(hubs(), [7], "degree", delta=40)
