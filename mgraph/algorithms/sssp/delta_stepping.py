@@ -288,12 +288,16 @@ class BucketSearch:
         self.trace.superstep("heavy", size, arcs)
 
     def _raise_bound(self, low: float | int, *, is_unbounded: bool = False) -> None:
-        """Raise the bound to delta above `low`, past it in any case, or to infinity, and write the kernels' bounds."""
+        """Raise the bound to delta above `low`, past it in any case, or to infinity, and write the kernels' bounds.
+
+        All below `low` is settled: it is the bound or, if no arcs lead below it, the lowest waiting distance.
+        """
         dtype = self.dist.dtype
         begin = self.settled
         bound = max(low + self.delta, just_above(low, dtype))
         is_past_all = is_unbounded or (dtype.kind == "f" and bound > float(np.finfo(dtype).max))
-        self.settled, self.bound = self.bound, self.top if is_past_all else min(bound, self.top)
+        self.settled = low
+        self.bound = self.top if is_past_all else min(bound, self.top)
         pull_limit = self.top if is_unbounded else self.settled
         bounds = np.array([self.settled, self.bound, self.cutoff, begin, pull_limit], dtype)
         self.bounds = self.backend.to_device(bounds)

@@ -311,6 +311,9 @@ struct LightHeavy : SsspSearch<LightHeavyRows> {
       settled = bound;
     }
     final_below = bound;
+    // With no remainder nothing can end before the lowest waiting distance, where the bucket
+    // begins.
+    if (!in_bucket) settled = low;
     bound = is_last_bucket ? top : raised(in_bucket && !is_widened ? bound : low, next_delta());
     __syncthreads();  // all threads have read what begin_bucket changes
     begin_bucket();

@@ -42,11 +42,9 @@ constexpr i64 TAIL_GROWTH = 8;
 // Where there are hubs, vertices pull once a bucket's rows have more than twice the arcs of all
 // unsettled vertices. A bucket from which a pull does not pay yet is widened if to push the heavy
 // arcs of its hubs would cost more than WIDENING femtoseconds for each arc of the graph. (Of 64
-// roots on one H200, the slowest took 1.2 times the median of rmat20 and rmat22 if that meant a
-// quarter of all arcs, 1.5 of rmat24; with a sixteenth 1.4, 1.6 and 2.0. On rmat26 and rmat28,
-// where distances exceed the cache, it was 1.6 and 2.2 with a quarter, 1.1 and 1.2 with a
-// sixteenth.)
-constexpr i64 WIDENING = 5000;
+// roots of rmat20 to rmat28 on one H200 the slowest took 1.1 to 1.2 times the median; with twice as
+// much up to 1.5 times, with eight times as much 2.4.)
+constexpr i64 WIDENING = 2500;
 // Rounds of at most this many entries per warp continue within the warps, for up to MAX_HOPS steps
 // of short rows, before the barrier; Rows::MAX_HOP_VERTICES limits the vertices of a step.
 constexpr i64 SMALL_ROUND = 4, MAX_HOPS = 16, MAX_HOP_ARCS = 16;

@@ -106,15 +106,19 @@ struct MultiGpuSssp : OwnedSlice {
   //
   // Once vertices have pulled, later buckets pull too: unsettled vertices then scan light arcs
   // alone, which is cheap. A bucket before that, where hubs lie on both sides of the bound, is
-  // widened until a pull pays: to push the hubs' heavy arcs would take longer than everything else.
+  // widened until its vertices have two thirds of the arcs that are not settled: to push the hubs'
+  // heavy arcs would take longer than everything else, and with few hubs in the bucket pulls scan
+  // many times as many arcs. A bucket that cannot be widened is pulled from if it has half of them.
   __device__ bool advance_bucket(Method* method, const Sources& sources) {
     dist_t low = (dist_t)load_relaxed(lowest_waiting(buffer(), bucket)),
            top = top_of<dist_t>::value();
     bool has_remainder = parameter(HAS_HEAVY) && bucket_row_arcs;
     i64 unsettled_arcs = parameter(NUM_ARCS) - settled_row_arcs - bucket_row_arcs;
-    bool pull_pays = parameter(CAN_PULL) && (has_pulled || unsettled_arcs < bucket_row_arcs);
-    bool is_widened = has_remainder && low < top && parameter(CAN_PULL) && !pull_pays &&
-                      bucket_row_arcs * WIDENED_SHARE_OF_RANKS > parameter(NUM_ARCS);
+    bool may_widen = has_remainder && low < top && parameter(CAN_PULL) &&
+                     bucket_row_arcs * WIDENED_SHARE_OF_RANKS > parameter(NUM_ARCS);
+    bool pull_pays = parameter(CAN_PULL) &&
+                     (has_pulled || (may_widen ? 2 : 1) * unsettled_arcs < bucket_row_arcs);
+    bool is_widened = may_widen && !pull_pays;
     *method = !has_remainder || is_widened ? PUSH : pull_pays ? PULL : HEAVY;
     is_last_bucket =
         *method == PULL && has_pulled && is_finish(unsettled_arcs, parameter(NUM_ARCS));
@@ -130,6 +134,9 @@ struct MultiGpuSssp : OwnedSlice {
       settled = bound;
       settled_row_arcs += bucket_row_arcs;
     }
+    // With no remainder nothing can end before the lowest waiting distance, where the bucket
+    // begins.
+    if (!has_remainder) settled = low;
     bound = is_last_bucket ? top : raised(has_remainder && !is_widened ? bound : low, delta);
     queued_row_arcs = bucket_row_arcs;
     bucket_arcs = bucket_row_arcs = 0;
