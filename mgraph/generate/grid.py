@@ -47,6 +47,7 @@ class Grid:
     max_weight: int = DEFAULT_MAX_WEIGHT
 
     directed = False
+    has_hubs = False
     num_input_edges = None  # missing edges are drawn at random: counted only by generating them
 
     def __post_init__(self) -> None:

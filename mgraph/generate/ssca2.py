@@ -51,6 +51,7 @@ class Ssca2:
     max_weight: int = DEFAULT_MAX_WEIGHT
 
     directed = False
+    has_hubs = False
     num_input_edges = None  # drawn at random: counted only by generating them
 
     def __post_init__(self) -> None:

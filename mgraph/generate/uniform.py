@@ -45,6 +45,7 @@ class Uniform:
     max_weight: int = DEFAULT_MAX_WEIGHT
 
     directed = False
+    has_hubs = False
 
     def __post_init__(self) -> None:
         check_integer("num_vertices", self.num_vertices, 0, MAX_EDGES)
@@ -95,6 +96,7 @@ class FixedOutDegree:
     max_weight: int = DEFAULT_MAX_WEIGHT
 
     directed = True
+    has_hubs = False
 
     def __post_init__(self) -> None:
         check_integer("num_vertices", self.num_vertices, 0, MAX_EDGES)

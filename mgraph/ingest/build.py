@@ -20,7 +20,7 @@ from mgraph.ingest.host_plan import InUse, host_refusal
 from mgraph.ingest.memory_check import min_free_bytes, refusal
 from mgraph.ingest.place import place, place_in_parallel
 from mgraph.ingest.plan import Plan, default_chunks, plan_build
-from mgraph.ingest.split_plan import SplitPlan, may_split, plan_split_build, shares_of_arcs
+from mgraph.ingest.split_plan import SplitPlan, gains_from_split, may_split, plan_split_build, shares_of_arcs
 from mgraph.ingest.survey import Survey, make_survey, total_of
 from mgraph.shard.bucketed_rows import BucketedRows
 from mgraph.shard.rows import RowsBuilder, offsets_of
@@ -117,15 +117,20 @@ class _Planner:
         return plan_split_build(survey.sizes(self.num_arcs), *how, beside, self.longest_row)
 
     def first_that_fits(self, held_bytes: int) -> str:
-        """Return the first layout that fits with what runs on it; of rows `held_bytes` are allocated."""
+        """Return the first layout that fits with what runs on it; of rows `held_bytes` are allocated.
+
+        Split rows are passed over if searches over blocks are faster.
+        """
         _, error = self.rows()
         more = self.in_use_bytes(self.survey, "rows").needed - held_bytes
         if not error and not self.comm.any(more > self.backend.free_bytes()):
             return "rows"
-        if self._split_fits():
+        survey = self.survey
+        has_hubs = survey.order == "degree"
+        sizes = survey.totals.num_arcs, survey.partition.num_positions
+        if gains_from_split(*sizes, has_hubs=has_hubs) and self._split_fits():
             return "split"
-        chunks = self.chunks_for("compact")
-        blocks = layout_of_blocks(self.survey, self.backend, self.comm, chunks, self.in_use_bytes)
+        blocks = layout_of_blocks(survey, self.backend, self.comm, self.chunks_for("compact"), self.in_use_bytes)
         return blocks or ("compact" if error else "rows")
 
     def fitting_rows(self) -> Plan:

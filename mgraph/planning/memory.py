@@ -20,6 +20,7 @@ from mgraph.backends.host_memory import FreeMemory
 from mgraph.edges import EdgeSizes, EdgeSource, EdgeTable
 from mgraph.formatting import readable_bytes
 from mgraph.ingest.kept import BUDGET_SHARE
+from mgraph.ingest.split_plan import gains_from_split
 from mgraph.partition import Partition
 from mgraph.planning.expected_sizes import PlannedTable, as_planned
 from mgraph.planning.labels import LABELS, LABELS_READ, LABELS_SORTED, ON_HOST
@@ -137,7 +138,8 @@ def plan_graph(
         Bytes that each rank has, and of its host for the layout host; by default its share of what is free on this
         host.
     layout
-        `auto` is the first of rows, split (on GPUs), compact and host that fits with a search on it.
+        `auto` is the first of rows, split (on GPUs, of a graph with hubs), compact and host that fits with a search on
+        it.
     peer_memory
         Whether GPUs are assumed to have access to each other's memory.
     """
@@ -156,7 +158,7 @@ def plan_graph(
         return dataclasses.replace(made, enough_ranks=num_ranks)
     less = FROM_LARGEST[FROM_LARGEST.index(made.layout) + 1 :]
     # Where memory of the device is the host's, the layout split takes as much as rows.
-    skipped = "split" if backend == "cpu" else ""
+    skipped = "split" if backend == "cpu" or not _gains_from_split(source) else ""
     smaller = [plan(num_ranks, other) for other in less if other in layouts and other != skipped]
     fitting = next((other for other in smaller if other.fits), None)
     if layout == "auto" and fitting is not None:
@@ -244,6 +246,12 @@ def _sizes_of(source: EdgeSizes, num_edges: int, num_ranks: int) -> GraphSizes:
     top = 0 if dtype is None or dtype.kind == "f" else int(np.iinfo(dtype).max)
     heaviest = getattr(source, "max_weight", None) or top
     return GraphSizes(n, num_edges, source.directed, Partition(connected, num_ranks, connected < n), dtype, heaviest)
+
+
+def _gains_from_split(source: EdgeSizes) -> bool:
+    """Return whether the layout split is expected to gain: any graph may have hubs of which that is not known."""
+    num_arcs = expected_edges(source) * (1 if source.directed else 2)
+    return gains_from_split(num_arcs, expected_connected(source), has_hubs=getattr(source, "has_hubs", True))
 
 
 def expected_connected(source: EdgeSizes) -> int:

@@ -25,7 +25,9 @@ from mgraph.backends.rates_file import H200
 from mgraph.cluster.base import Rank
 from mgraph.cluster.in_process import InProcessCluster
 from mgraph.formatting import readable_bytes
+from mgraph.generate.grid import Grid
 from mgraph.generate.rmat import Rmat
+from mgraph.generate.uniform import Uniform
 from mgraph.ingest.build import build
 from mgraph.planning.memory import plan_graph
 from mgraph.planning.parts import HOSTED, LIGHTEST
@@ -137,6 +139,9 @@ def test_plan_counts_what_the_device_and_the_host_hold():
         assert split.parts["graph"] + beside + split.parts[LIGHTEST] <= gigabytes << 30
         auto = plan_graph(source, 1, "cuda", gigabytes << 30, "auto")
         assert (auto.layout, auto.parts) == ("split", split.parts)
+    for no_hubs, layout in ((Uniform(1 << 26, 16), "compact"), (Grid(1 << 13, 1 << 13), "split")):
+        rows = plan_graph(no_hubs, 1, "cuda", 1 << 40)
+        assert plan_graph(no_hubs, 1, "cuda", rows.needed_bytes - (64 << 20), "auto").layout == layout
     assert plan_graph(source, 1, "cuda", 1 << 40, "split").parts[HOSTED] == 0
     assert plan_graph(source, 1, "cpu", 12 << 30, "auto").layout == "compact"
     few = plan_graph(source, 1, "cuda", 2 << 30, "split")

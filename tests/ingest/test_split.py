@@ -19,6 +19,7 @@ from mgraph.backends.base import LIMITS
 from mgraph.backends.host_link import HostLink
 from mgraph.comm.threads import open_threads
 from mgraph.generate.rmat import Rmat
+from mgraph.generate.spec import parse_spec
 from mgraph.ingest.build import build
 from mgraph.ingest.host_plan import InUse
 from mgraph.ingest.plan import Plan, Sizes, plan_build
@@ -115,12 +116,12 @@ def test_auto_layout_is_split_where_rows_do_not_fit_a_gpu(monkeypatch):
     backend = EmulatedBackend()
     (comm,) = open_threads(1)
 
-    def layout_of(free, beside, on_host=1 << 40):
+    def layout_of(free, beside, on_host=1 << 40, spec="rmat:8"):
         monkeypatch.setattr(EmulatedBackend, "free_bytes", lambda self: free)
         monkeypatch.setattr("mgraph.ingest.host_plan.free_on_host", lambda plan, backend, comm: on_host)
         in_use = {"rows": 4 << 20 if free > 1 << 20 else 2 * free, "split": beside, "compact": 0, "host": 0}
         uses = lambda survey, layout: InUse(in_use[layout], in_use[layout])  # noqa: E731
-        return build(Rmat(8), backend, comm, layout="auto", in_use_bytes=uses).info.layout
+        return build(parse_spec(spec), backend, comm, layout="auto", in_use_bytes=uses).info.layout
 
     assert layout_of(8 << 20, 0) == "rows"
     assert layout_of(3 << 20, 0) == "split"
@@ -129,6 +130,9 @@ def test_auto_layout_is_split_where_rows_do_not_fit_a_gpu(monkeypatch):
     # Some arcs must be in host memory.
     assert layout_of(150_000, 140_000) == "split"
     assert layout_of(150_000, 140_000, on_host=0) == "compact"
+    # Without hubs sweeps are faster, unless they are many.
+    assert layout_of(3 << 20, 0, spec="uniform:256:32") == "compact"
+    assert layout_of(3 << 20, 0, spec="uniform:2048:4") == "split"
     monkeypatch.setattr(HostLink, "has_split_memory", lambda self: False)
     assert layout_of(3 << 20, 0) == "compact"
 
