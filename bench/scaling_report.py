@@ -12,7 +12,16 @@ from matplotlib import rc_context
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from run import source_of
-from superstep_model import Model, can_predict, fit, predict_ms
+from superstep_model import (
+    LAUNCH_US,
+    NETWORK_BYTES_PER_US,
+    NETWORK_US,
+    RANKS_PER_HOST,
+    Model,
+    can_predict,
+    fit,
+    predict_ms,
+)
 
 from mgraph.api.graph500 import KERNELS
 from mgraph.formatting import readable_bytes
@@ -67,15 +76,15 @@ Over the measured points the model's times are off by {error:.0%} in the median 
 ### Predicted beyond what was measured
 
 Computed from the supersteps of the largest graph on the largest number of ranks: the same graph on more ranks, and a
-graph that grows with the ranks.
+graph that grows with the ranks. All measured ranks are on one host, connected by its own links. More than {per_host}
+ranks are on several hosts, of which this is assumed, not measured: bytes from other hosts come through an adapter of
+{network:.0f} GB/s for each GPU; a superstep takes {latency:.0f} microseconds more for its message between hosts, and
+{launch:.0f} for its launch by the host, since there are no peer buffers.
 
 {predictions}
 
 The model omits:
 
-- Networks between hosts: all of these ranks are on one host, connected by its own links.
-- Beyond 8 ranks, and between hosts, frontier searches have no peer buffers: the host launches every superstep, which
-  adds 10 to 20 microseconds to each exchange.
 - Larger graphs are assumed to need the same number of supersteps, and all ranks to have equal shares of each.
 - Caches: the time for each arc is the same at every size.
 - The sweeps' reduction of all states is modeled by its bytes, in rings: its latency grows with the number of ranks, not
@@ -231,6 +240,10 @@ def _model(lines: list[dict]) -> str:
         error=statistics.median(errors),
         worst=max(errors),
         held_out=_held_out(several),
+        per_host=RANKS_PER_HOST,
+        network=NETWORK_BYTES_PER_US / 1e3,
+        latency=NETWORK_US,
+        launch=LAUNCH_US,
     )
 
 

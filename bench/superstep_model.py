@@ -6,6 +6,10 @@ with its own a, b, c, d >= 0 for every kind of superstep (bfs push, bfs pull, ss
 which has no barriers over ranks and mostly one persistent kernel, have separate kinds, and so has the first superstep,
 which includes the wait for the last rank to begin. Time outside of supersteps, such as predecessors, is assumed to be
 divided by the number of ranks.
+
+More ranks than a host has are on several hosts. What no machine here measured is assumed: bytes from other hosts come
+through a network adapter of each rank, after a latency, and the host launches each superstep. Bytes from ranks of the
+same host arrive meanwhile, so that the slower of the two counts.
 """
 
 from __future__ import annotations
@@ -16,6 +20,11 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.optimize import nnls
 
+RANKS_PER_HOST = 8
+# An adapter of 400 Gbit/s; a message between hosts, and the launch of a superstep and its wait.
+NETWORK_BYTES_PER_US = 50_000
+NETWORK_US = 5.0
+LAUNCH_US = 15.0
 Kind = tuple[str, str, str]
 Model = dict[Kind, np.ndarray]
 
@@ -44,7 +53,8 @@ def predict_ms(model: Model, line: dict, ranks: int, growth: float = 1.0) -> flo
     rest_us = 1e3 * line["median_ms"] - sum(step["microseconds"] for step in line["steps"])
     steps_us = 0.0
     for kind, step in _kinds(line):
-        steps_us += float(model[kind] @ _terms(_on(step, line["ranks"], ranks, growth), ranks))
+        there = _on(step, line["ranks"], ranks, growth)
+        steps_us += float(model[kind] @ _terms(there, ranks)) + _network_us(model[kind], there, ranks)
     return 1e-3 * (steps_us + max(rest_us, 0.0) * line["ranks"] / ranks * growth)
 
 
@@ -62,6 +72,16 @@ def _kinds(line: dict) -> Iterator[tuple[Kind, dict]]:
 
 def _terms(step: dict, ranks: int) -> list[float]:
     return [1.0, math.log2(ranks), step["arcs"] / ranks, _bytes_reaching_a_rank(step, ranks)]
+
+
+def _network_us(coefficients: np.ndarray, step: dict, ranks: int) -> float:
+    """Return the time that a superstep takes in addition where ranks are on several hosts."""
+    if ranks <= RANKS_PER_HOST:
+        return 0.0
+    reaching = _bytes_reaching_a_rank(step, ranks)
+    from_other_hosts = reaching * (ranks - RANKS_PER_HOST) / (ranks - 1)
+    beyond_links = from_other_hosts / NETWORK_BYTES_PER_US - float(coefficients[-1]) * reaching
+    return NETWORK_US + LAUNCH_US + max(beyond_links, 0.0)
 
 
 def _bytes_reaching_a_rank(step: dict, ranks: int) -> float:

@@ -366,3 +366,20 @@ def test_the_table_of_libraries_marks_the_fastest(bench):
     head, _, *rows = libraries.table({"rmat4": dict.fromkeys(libraries.ALGORITHMS, times)}).splitlines()
     assert head == "| rmat4 | mgraph | SciPy | NetworkX | igraph | NetworKit |"
     assert rows[0] == "| BFS | 6,450 | **10** | 11 | 12 | 13 |"
+
+
+def test_superstep_model_adds_the_network_beyond_one_host(bench):
+    """Bytes of ranks of the same host arrive meanwhile: the slower of the two counts."""
+    model = bench("superstep_model")
+    step = {"method": "push", "arcs": 0, "bytes": 64_000_000, "microseconds": 40.0}
+    line = {"algorithm": "bfs", "ranks": 4, "median_ms": 0.08, "steps": [step, step]}
+    for us_per_byte, slower in ((0.0, True), (1.0, False)):
+        fitted = dict.fromkeys(
+            [("bfs", "several", "first"), ("bfs", "several", "push")], np.array([0, 0, 0, us_per_byte])
+        )
+        for ranks, others in ((8, 0), (16, 8)):
+            reaching = step["bytes"] / ranks
+            network = reaching * others / (ranks - 1) / model.NETWORK_BYTES_PER_US if slower else 0
+            waits = (model.NETWORK_US + model.LAUNCH_US) * (others > 0)
+            wanted = 2e-3 * (reaching * us_per_byte + network + waits)
+            assert model.predict_ms(fitted, line, ranks) == pytest.approx(wanted)
