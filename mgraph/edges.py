@@ -39,7 +39,11 @@ class EdgeChunk:
 
 
 class EdgeSizes(Protocol):
-    """The facts of input edges from which a graph is planned."""
+    """The facts of input edges from which a graph is planned.
+
+    A source that knows how many vertices have edges says it by `expected_connected()`; one that has no vertices of many
+    more edges than others says so by `has_hubs`.
+    """
 
     @property
     def name(self) -> str:

@@ -107,8 +107,8 @@ class Graph:
         layout
             `rows`; `split`, rows of which those that the device cannot hold are in host memory; `compact`, for sweeps
             only, in about half of the memory; `host`, which keeps in host memory what of that the device cannot hold;
-            or `auto`, the first of these that fits (`split` on GPUs, where it gains). `Graph.info.layout` is the one
-            that was chosen.
+            or `auto`, the first of these that fits (`split` on GPUs, for graphs with hubs or few arcs a vertex).
+            `Graph.info.layout` is the one that was chosen.
 
         Raises
         ------

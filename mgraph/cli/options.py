@@ -211,7 +211,8 @@ layout_option = click.option(
     default="rows",
     show_default=True,
     help="split: rows, in host memory what the device cannot hold; compact: less memory, for sweeps only; "
-    "host: the same, in host memory what the device cannot hold; auto: the first that fits.",
+    "host: the same, in host memory what the device cannot hold; auto: the first that fits (split on GPUs, for graphs "
+    "with hubs or few arcs a vertex).",
 )
 checkpoint_option = click.option(
     "--checkpoint",

@@ -119,7 +119,7 @@ class _Planner:
     def first_that_fits(self, held_bytes: int) -> str:
         """Return the first layout that fits with what runs on it; of rows `held_bytes` are allocated.
 
-        Split rows are passed over if searches over blocks are faster.
+        Split rows come after blocks if searches over these are faster.
         """
         _, error = self.rows()
         more = self.in_use_bytes(self.survey, "rows").needed - held_bytes
@@ -131,6 +131,8 @@ class _Planner:
         if gains_from_split(*sizes, has_hubs=has_hubs) and self._split_fits():
             return "split"
         blocks = layout_of_blocks(survey, self.backend, self.comm, self.chunks_for("compact"), self.in_use_bytes)
+        if blocks is None and self._split_fits():
+            return "split"
         return blocks or ("compact" if error else "rows")
 
     def fitting_rows(self) -> Plan:

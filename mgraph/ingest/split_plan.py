@@ -14,7 +14,7 @@ from mgraph.ingest.plan import Plan, Sizes, plan_build
 from mgraph.partition import Partition
 from mgraph.shard.split_rows import MIN_SHARE_AT_ONCE
 
-# Searches of graphs of at most this many arcs a vertex, such as roads and meshes, have many levels: as many sweeps.
+# Searches of graphs of at most this many arcs a vertex, such as roads, may have many levels, each of which is a sweep.
 DEEP_DEGREE = 8
 
 
@@ -126,8 +126,8 @@ def may_split(backend: Backend, comm: Communicator) -> bool:
 def gains_from_split(num_arcs: int, num_vertices: int, *, has_hubs: bool) -> bool:
     """Return whether searches over rows in part in host memory are faster than sweeps over blocks in the device's.
 
-    Without hubs, which are pulled from, most arcs are read over the link: BFS of a uniform graph of 2^26 vertices, a
-    little more than half of it in host memory, takes 76 ms on one H200, sweeps 22; shortest paths 513 and 221.
+    Hubs are pulled from: few of their arcs are read. Without hubs most arcs are read over the link (docs/memory.md has
+    times). Rows begin with hubs in degree order.
     """
     return has_hubs or num_arcs <= DEEP_DEGREE * num_vertices
 

@@ -138,8 +138,8 @@ def plan_graph(
         Bytes that each rank has, and of its host for the layout host; by default its share of what is free on this
         host.
     layout
-        `auto` is the first of rows, split (on GPUs, of a graph with hubs), compact and host that fits with a search on
-        it.
+        `auto` is the first of rows, split (on GPUs, for graphs with hubs or few arcs a vertex), compact and host that
+        fits with a search on it.
     peer_memory
         Whether GPUs are assumed to have access to each other's memory.
     """
@@ -152,14 +152,16 @@ def plan_graph(
     if memory.host_bytes is None:
         on_host = CpuBackend(1, sharers=num_ranks).host_memory().num_bytes
         memory = dataclasses.replace(memory, host_bytes=on_host)
-    plan = partial(_plan_layout, source, expected_edges(source), backend, memory, peer_memory)
+    num_edges = expected_edges(source)
+    plan = partial(_plan_layout, source, num_edges, backend, memory, peer_memory)
     made = plan(num_ranks, layout if layout in layouts else layouts[0])
     if made.fits:
         return dataclasses.replace(made, enough_ranks=num_ranks)
     less = FROM_LARGEST[FROM_LARGEST.index(made.layout) + 1 :]
-    # Where memory of the device is the host's, the layout split takes as much as rows.
-    skipped = "split" if backend == "cpu" or not _gains_from_split(source) else ""
-    smaller = [plan(num_ranks, other) for other in less if other in layouts and other != skipped]
+    # Where memory of the device is the host's, the layout split takes as much as rows. For what needs rows it is named
+    # as one that fits, also where sweeps would be faster.
+    skips_split = backend == "cpu" or (layout == "auto" and not _gains_from_split(source, num_edges))
+    smaller = [plan(num_ranks, other) for other in less if other in layouts and not (other == "split" and skips_split)]
     fitting = next((other for other in smaller if other.fits), None)
     if layout == "auto" and fitting is not None:
         return dataclasses.replace(fitting, enough_ranks=num_ranks)
@@ -248,9 +250,9 @@ def _sizes_of(source: EdgeSizes, num_edges: int, num_ranks: int) -> GraphSizes:
     return GraphSizes(n, num_edges, source.directed, Partition(connected, num_ranks, connected < n), dtype, heaviest)
 
 
-def _gains_from_split(source: EdgeSizes) -> bool:
+def _gains_from_split(source: EdgeSizes, num_edges: int) -> bool:
     """Return whether the layout split is expected to gain: any graph may have hubs of which that is not known."""
-    num_arcs = expected_edges(source) * (1 if source.directed else 2)
+    num_arcs = num_edges * (1 if source.directed else 2)
     return gains_from_split(num_arcs, expected_connected(source), has_hubs=getattr(source, "has_hubs", True))
 
 

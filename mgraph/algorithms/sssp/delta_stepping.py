@@ -4,7 +4,7 @@
     repeat until nothing is near and nothing waits:
         while near is not empty:
             relax the light arcs out of near, which may end below the bound; near = the vertices lowered below it
-        the bucket is settled; raise the bound by delta
+        the bucket is settled; raise the bound by delta, above the lowest distance that waits if no heavy arcs do
         relax the heavy arcs out of the bucket, each once
         or, from where fewer arcs lead to unsettled vertices: these pull over the arcs light enough for the bucket
         near = the vertices below the bound now
@@ -290,7 +290,8 @@ class BucketSearch:
     def _raise_bound(self, low: float | int, *, is_unbounded: bool = False) -> None:
         """Raise the bound to delta above `low`, past it in any case, or to infinity, and write the kernels' bounds.
 
-        All below `low` is settled: it is the bound or, if no arcs lead below it, the lowest waiting distance.
+        All below `low` is settled: it is the bound or, if the bucket left no arcs to relax, the lowest distance that
+        waits.
         """
         dtype = self.dist.dtype
         begin = self.settled

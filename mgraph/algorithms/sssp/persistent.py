@@ -50,6 +50,8 @@ from mgraph.types import unreached_of
 DELTA_PULLED = 1.7
 DELTA_PUSHED = 5.0
 DELTA_EVEN = 7.0
+# The share of all arcs that a bucket has, about, when it may be widened.
+BUCKET_SHARE = 1 / 8
 # Rounds of a search that finds out whether the buckets of a graph are too small for the GPU, and of all others.
 TRIAL_ROUNDS = 1 << 10
 ALL_ROUNDS = int(np.iinfo(np.int64).max)
@@ -126,9 +128,10 @@ class _Search:
             scale=word_of(class_scale(info), np.dtype(np.float64)),
             long_rows=long_rows(shard, PIECE_ARCS),
         )
-        # The heavy arcs of a bucket are pushed where it has few: with hubs these are in host memory first.
-        pushed_share = float(rows.host_share > 0) if has_hubs else rows.host_share
-        costs = sssp_costs(require_rates(backend), num, dtype.itemsize, pushed_share)
+        # With hubs the cost of a push decides about buckets of some share of all arcs: those of the first rows, which
+        # are in host memory before others.
+        pushed_host_share = min(rows.host_share / BUCKET_SHARE, 1.0) if has_hubs else rows.host_share
+        costs = sssp_costs(require_rates(backend), num, dtype.itemsize, pushed_host_share)
         self._dtype = dtype
         self.end = end_of(info, dtype)
         self._shared = np.zeros(COUNTERS["sources"], np.int64)

@@ -305,15 +305,14 @@ struct LightHeavy : SsspSearch<LightHeavyRows> {
     pulls = can_pull && (pulled || pays);
     is_last_bucket = pulled && is_finish(unsettled_arcs, all);
     bool is_widened =
-        hubs && can_pull && !pulls && low < top && is_widening_cheaper(in_bucket, all);
+        hubs && can_pull && !pulls && low < top && is_widening_cheaper(all, in_bucket);
     if (!is_widened) {
       bucket_begin = settled;
       settled = bound;
     }
     final_below = bound;
-    // With no remainder nothing can end before the lowest waiting distance, where the bucket
-    // begins.
-    if (!in_bucket) settled = low;
+    // With no remainder all below the lowest waiting distance is final.
+    if (!in_bucket) settled = final_below = low;
     bound = is_last_bucket ? top : raised(in_bucket && !is_widened ? bound : low, next_delta());
     __syncthreads();  // all threads have read what begin_bucket changes
     begin_bucket();

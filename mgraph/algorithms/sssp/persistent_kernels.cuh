@@ -26,6 +26,10 @@
 // current one. Queue slots are reserved by an atomic and read after a barrier. Triple-buffered
 // counters are read after one barrier, cleared after the next and added to after the third; a block
 // reads them once, for all of its threads. Bits of bitmaps are changed by atomics alone.
+//
+// No distance that waits beyond the bound is below `lowest`: each is in it that the scan at the
+// begin of a bucket sees there, or that is lowered to there. A bucket that is opened at the lowest
+// distance relies on it: light arcs to a nearer vertex would be lost.
 
 #include "frontiers.cuh"
 #include "lightest_arcs.cuh"
@@ -43,7 +47,7 @@ constexpr i64 TAIL_GROWTH = 8;
 // unsettled vertices. A bucket from which a pull does not pay yet is widened if to push the heavy
 // arcs of its hubs would cost more than WIDENING femtoseconds for each arc of the graph. (Of 64
 // roots of rmat20 to rmat28 on one H200 the slowest took 1.1 to 1.2 times the median; with twice as
-// much up to 1.5 times, with eight times as much 2.4.)
+// much up to 1.5 times, with eight times as much 2.4 times.)
 constexpr i64 WIDENING = 2500;
 // Rounds of at most this many entries per warp continue within the warps, for up to MAX_HOPS steps
 // of short rows, before the barrier; Rows::MAX_HOP_VERTICES limits the vertices of a step.
@@ -81,7 +85,7 @@ template <class Rows> struct SsspSearch : Rows {
     return unsettled_arcs * cost(PULLING) < in_bucket * cost(PUSHING);
   }
   // Whether to push a bucket of this many arcs costs more than to widen it.
-  __device__ inline bool is_widening_cheaper(i64 in_bucket, i64 all) {
+  __device__ inline bool is_widening_cheaper(i64 all, i64 in_bucket) {
     return all * WIDENING < in_bucket * cost(PUSHING);
   }
   __device__ inline vertex_t* near_queue(int r) { return queues + (r & 1) * n; }

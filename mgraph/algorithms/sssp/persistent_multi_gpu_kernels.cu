@@ -9,8 +9,9 @@
 #include "ranks.cuh"
 
 // A bucket with more than one arc in this many, from which a pull does not pay yet, is widened
-// (rmat28 on four H200: 18.5 ms; 19.1 with 1024, 19.6 where none is widened).
-constexpr i64 WIDENED_SHARE_OF_RANKS = 64;
+// (rmat28 and rmat30 on four H200, medians without predecessors: 8.6 and 27.8 ms; with 12 they were
+// 9.3 and 31.4).
+constexpr i64 WIDENED_SHARE = 64;
 // A round that begins with rows of more than one arc in this many marks vertices in most words.
 constexpr i64 DENSE_ROUND_SHARE = 64;
 // Added to a count of vertices, of fewer than 2^30 on all ranks: what barriers sum has 47 bits.
@@ -115,7 +116,7 @@ struct MultiGpuSssp : OwnedSlice {
     bool has_remainder = parameter(HAS_HEAVY) && bucket_row_arcs;
     i64 unsettled_arcs = parameter(NUM_ARCS) - settled_row_arcs - bucket_row_arcs;
     bool may_widen = has_remainder && low < top && parameter(CAN_PULL) &&
-                     bucket_row_arcs * WIDENED_SHARE_OF_RANKS > parameter(NUM_ARCS);
+                     bucket_row_arcs * WIDENED_SHARE > parameter(NUM_ARCS);
     bool pull_pays = parameter(CAN_PULL) &&
                      (has_pulled || (may_widen ? 2 : 1) * unsettled_arcs < bucket_row_arcs);
     bool is_widened = may_widen && !pull_pays;
@@ -134,8 +135,8 @@ struct MultiGpuSssp : OwnedSlice {
       settled = bound;
       settled_row_arcs += bucket_row_arcs;
     }
-    // With no remainder nothing can end before the lowest waiting distance, where the bucket
-    // begins.
+    // With no remainder all below the lowest waiting distance is final. (persistent_kernels.cuh
+    // says what this relies on.)
     if (!has_remainder) settled = low;
     bound = is_last_bucket ? top : raised(has_remainder && !is_widened ? bound : low, delta);
     queued_row_arcs = bucket_row_arcs;

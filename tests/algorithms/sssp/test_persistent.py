@@ -155,6 +155,14 @@ def test_arc_that_rounding_ends_at_the_bound_is_relaxed():
     check(make_case("rounded", 6, arcs, np.float32, directed=True), [0], "natural", delta=1.0)
 
 
+def test_arcs_as_long_as_a_gap_are_not_light():
+    """A hub behind a heavy edge pushes its light arcs alone, those shorter than the bucket is wide."""
+    leaves = [(1, v, 1 + v % 255) for v in range(2, 3000)]
+    _, (_, trace) = check(make_case("gap", 3000, [(0, 1, 250), *leaves], np.uint8), [0], delta=8)
+    _, of_hub, *_ = (step["arcs"] for step in trace.supersteps if step["method"] == "push")
+    assert 0 < of_hub < len(leaves) // 8
+
+
 @pytest.mark.usefixtures("_far_distances")
 def test_bucket_of_hubs_is_widened_until_a_pull_pays():
     """Heavy arcs of the hubs are never pushed; without hubs a bucket is not widened."""
