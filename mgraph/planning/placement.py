@@ -14,13 +14,12 @@ from mgraph.edges import EdgeSizes, EdgeTable
 from mgraph.planning.expected_sizes import as_planned
 from mgraph.planning.memory import expected_connected, plan_graph
 
-# By backend: arcs for each further rank. On NVIDIA H200 BFS over 2^32 arcs on two ranks takes little more than half the
-# time of one (rmat27). A graph is placed before its algorithms are known: at 2^31 arcs shortest paths and forests gain
-# more than the translation of their results to user ids costs, BFS gains less than that, and components nothing
-# (`docs/scaling.md`).
+# By backend: arcs for each further rank. A graph is placed before its algorithms are known. On four NVIDIA H200, with
+# the translation to user ids, BFS over 2^31 arcs (rmat26) takes 0.6 of the time on one, shortest paths 0.5 and forests
+# 0.75; components take 1 ms longer. Over 2^29 arcs shortest paths alone gain (`docs/scaling.md`).
 # One rank on the CPU uses all cores of its host: further ranks add those of other hosts, and their memory. Every
 # superstep then waits for messages through sockets, which takes milliseconds.
-ARCS_PER_RANK = {"cuda": 1 << 31, "cpu": 1 << 27}
+ARCS_PER_RANK = {"cuda": 1 << 29, "cpu": 1 << 27}
 
 
 @dataclass(frozen=True)

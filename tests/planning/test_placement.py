@@ -39,7 +39,7 @@ def ranks_count(monkeypatch):
     monkeypatch.setitem(placement.ARCS_PER_RANK, "cpu", SMALL_ARCS)
 
 
-@pytest.mark.parametrize(("scale", "wanted"), [(10, 1), (24, 1), (26, 1), (27, 2), (28, 4), (30, 4)])
+@pytest.mark.parametrize(("scale", "wanted"), [(10, 1), (24, 1), (25, 2), (26, 4), (28, 4), (30, 4)])
 def test_graph_of_few_arcs_is_placed_on_few_ranks(scale, wanted):
     placed = place_graph(Rmat(scale), 4, "cuda", LARGE)
     assert placed.num_ranks == wanted
