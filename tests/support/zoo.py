@@ -187,6 +187,13 @@ def chain_of_cliques(num: int = 130, size: int = 10, num_isolated: int = 0) -> G
     return make_case("chain-of-cliques", num * size + num_isolated, edges)
 
 
+def dense_behind_gap(weight: int) -> GraphCase:
+    """Return a random graph of 200 vertices, the distances of which from vertex 200 begin with an edge's weight."""
+    random = np.random.default_rng(0)
+    ends = [*zip(*random.integers(0, 200, (2, 2400)).tolist(), random.integers(1, 200, 2400).tolist(), strict=True)]
+    return make_case("gap", 201, [(200, 5, weight), *ends], np.uint8)
+
+
 def trailing_chains() -> GraphCase:
     """Return a path from vertex 0 to hubs, leaves that hang on these, and two chains which are shorter than their arcs.
 

@@ -11,7 +11,7 @@ from one_rank import distances
 from strategies import graphs_and_sources, orders
 from sweep_checks import of_users
 from tiers import examples
-from zoo import CASES, ZOO, make_case, random_case, trailing_chains, zoo_sources
+from zoo import CASES, ZOO, dense_behind_gap, make_case, random_case, trailing_chains, zoo_sources
 
 from mgraph.algorithms.sssp.delta_stepping import sssp_delta_stepping
 from mgraph.backends.cpu import CpuBackend
@@ -80,6 +80,15 @@ def test_heavy_arcs_are_pushed_before_the_peak_and_pulled_behind_it():
     assert methods.index("heavy") < methods.index("pull")
     arcs = sum(step["arcs"] for step in trace.supersteps)
     assert arcs <= 3 * len(ends), "rows of fewer than four arcs, without lightest ones, are read whole twice"
+
+
+def test_gap_before_a_dense_region_makes_no_more_arcs_light():
+    """A bucket that is pulled from begins at the lowest distance in it, not at the bound before a gap."""
+    pulled = []
+    for weight in (130, 250):
+        trace = check(dense_behind_gap(weight), [200], delta=60)
+        pulled.append([step["arcs"] for step in trace.supersteps if step["method"] == "pull"])
+    assert pulled[0] == pulled[1] and pulled[0][0] > 0
 
 
 def test_remaining_vertices_after_the_second_pull_are_one_bucket():

@@ -18,7 +18,7 @@ from sweep_checks import of_users
 from tiers import examples
 from traversal_checks import check_settled, lists_of_targets
 from variant_checks import wrap_run
-from zoo import CASES, ZOO, GraphCase, make_case, random_case, trailing_chains, zoo_sources
+from zoo import CASES, ZOO, GraphCase, dense_behind_gap, make_case, random_case, trailing_chains, zoo_sources
 
 import mgraph as mg
 from mgraph.algorithms.bfs.persistent_multi_gpu import bfs_multi_gpu, require_bfs_buffers
@@ -173,6 +173,15 @@ def test_vertices_pull_from_vertices_that_pull_meanwhile():
     ends = [*zip(*random.integers(0, 200, (2, 2400)).tolist(), random.integers(1, 200, 2400).tolist(), strict=True)]
     results = search(make_case("dense", 200, ends, np.uint8), [5], seed=1, delta=20, heavies=True)
     assert "pull" in {step["method"] for step in results[0][1].supersteps}
+
+
+def test_gap_before_a_dense_region_makes_no_more_arcs_light():
+    """A bucket that is pulled from begins at the lowest distance in it, not at the bound before a gap."""
+    pulled = []
+    for weight in (130, 250):
+        (_, trace), _ = search(dense_behind_gap(weight), [200], seed=1, delta=60, heavies=True)
+        pulled.append([step["arcs"] for step in trace.supersteps if step["method"] == "pull"])
+    assert pulled[0] == pulled[1] and pulled[0][0] > 0
 
 
 def test_remaining_vertices_after_the_second_pull_are_one_bucket():
