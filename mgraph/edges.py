@@ -41,8 +41,8 @@ class EdgeChunk:
 class EdgeSizes(Protocol):
     """The facts of input edges from which a graph is planned.
 
-    A source that knows how many vertices have edges says it by `expected_connected()`; one that has no vertices of many
-    more edges than others says so by `has_hubs`.
+    A source may know more: by `expected_connected()`, how many vertices have edges; by `has_hubs`, which is False then,
+    that no vertex has many times as many edges as others.
     """
 
     @property

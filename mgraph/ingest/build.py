@@ -126,14 +126,14 @@ class _Planner:
         if not error and not self.comm.any(more > self.backend.free_bytes()):
             return "rows"
         survey = self.survey
-        has_hubs = survey.order == "degree"
         sizes = survey.totals.num_arcs, survey.partition.num_positions
-        if gains_from_split(*sizes, has_hubs=has_hubs) and self._split_fits():
-            return "split"
+        # Rows begin with hubs in degree order.
+        gains = gains_from_split(*sizes, has_hubs=survey.order == "degree")
+        split = "split" if self._split_fits() else None
+        if split and gains:
+            return split
         blocks = layout_of_blocks(survey, self.backend, self.comm, self.chunks_for("compact"), self.in_use_bytes)
-        if blocks is None and self._split_fits():
-            return "split"
-        return blocks or ("compact" if error else "rows")
+        return blocks or split or ("compact" if error else "rows")
 
     def fitting_rows(self) -> Plan:
         """Return the plan of rows; raise WouldNotFit where it does not fit."""

@@ -12,10 +12,8 @@ from mgraph.errors import WouldNotFit
 from mgraph.ingest.host_plan import SPARE_SHARE, host_refusal
 from mgraph.ingest.plan import Plan, Sizes, plan_build
 from mgraph.partition import Partition
+from mgraph.shard.shard import DEEP_DEGREE
 from mgraph.shard.split_rows import MIN_SHARE_AT_ONCE
-
-# Searches of graphs of at most this many arcs a vertex, such as roads, may have many levels, each of which is a sweep.
-DEEP_DEGREE = 8
 
 
 @dataclass(frozen=True)
@@ -127,7 +125,7 @@ def gains_from_split(num_arcs: int, num_vertices: int, *, has_hubs: bool) -> boo
     """Return whether searches over rows in part in host memory are faster than sweeps over blocks in the device's.
 
     Hubs are pulled from: few of their arcs are read. Without hubs most arcs are read over the link (docs/memory.md has
-    times). Rows begin with hubs in degree order.
+    times), but each level of a deep graph would be a sweep.
     """
     return has_hubs or num_arcs <= DEEP_DEGREE * num_vertices
 

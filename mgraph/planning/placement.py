@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mgraph.algorithms.bfs.step import DEEP_DEGREE
 from mgraph.config import settings
 from mgraph.edges import EdgeSizes, EdgeTable
 from mgraph.planning.expected_sizes import as_planned
 from mgraph.planning.memory import expected_connected, plan_graph
+from mgraph.shard.shard import DEEP_DEGREE
 
 # By backend: arcs for each further rank. A graph is placed before its algorithms are known. On four NVIDIA H200, with
 # the translation to user ids, BFS over 2^31 arcs (rmat26) takes 0.6 of the time on one, shortest paths 0.5 and forests

@@ -21,6 +21,8 @@ from mgraph.types import Array
 
 # Layouts with rows; the others have edge blocks alone.
 ROW_LAYOUTS = ("rows", "split")
+# Graphs with at most this many arcs per vertex may be deep: road maps and meshes have up to 6.
+DEEP_DEGREE = 8
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -15,12 +15,11 @@ import numpy as np
 
 from mgraph.algorithms.bfs.multi_source import BATCH_ROOTS, MAX_ROOTS, MultiSourceSearch, search_bytes
 from mgraph.algorithms.bfs.multi_source_bitmaps import BitmapSearch, bitmaps_bytes, is_one_gpu
-from mgraph.algorithms.bfs.step import DEEP_DEGREE
 from mgraph.algorithms.common.traversal import Trace
 from mgraph.algorithms.derived import IN_ROWS
 from mgraph.algorithms.variant import Variant
 from mgraph.comm.base import Communicator
-from mgraph.shard.shard import Shard
+from mgraph.shard.shard import DEEP_DEGREE, Shard
 from mgraph.types import Array, unreached_of
 
 

@@ -36,7 +36,7 @@ from mgraph.algorithms.bfs.persistent_kernels import (
     search_levels,
     work_words,
 )
-from mgraph.algorithms.bfs.step import DEEP_DEGREE, GROWTH
+from mgraph.algorithms.bfs.step import GROWTH
 from mgraph.algorithms.common.control_block import ControlBlock
 from mgraph.algorithms.common.cost_model import bfs_costs
 from mgraph.algorithms.common.gpu_or_host import try_gpu
@@ -48,7 +48,7 @@ from mgraph.backends.rates_file import require_rates
 from mgraph.comm.base import Communicator
 from mgraph.errors import CommAborted
 from mgraph.shard.in_rows import require_first_neighbors
-from mgraph.shard.shard import Shard, cached_on_shard
+from mgraph.shard.shard import DEEP_DEGREE, Shard, cached_on_shard
 from mgraph.shard.user_ids import positions_finder, positions_of
 from mgraph.types import LEVEL, NARROW_LEVEL, Array, unreached_of
 

@@ -37,8 +37,6 @@ BETA = 18
 # Pull only when the frontier grows by this factor, as it does in graphs of small diameter. On a grid it never does;
 # near its end any frontier is large compared with the unreached rest, and each level would scan all of that.
 GROWTH = 2
-# Graphs with at most this many arcs per vertex may be deep: road maps and meshes have up to 6.
-DEEP_DEGREE = 8
 
 
 def bfs(

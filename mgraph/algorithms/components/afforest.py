@@ -35,7 +35,6 @@ import numpy as np
 
 from mgraph.algorithms.bfs.persistent_multi_gpu import VARIANT as SEARCH
 from mgraph.algorithms.bfs.persistent_multi_gpu import bfs_multi_gpu
-from mgraph.algorithms.bfs.step import DEEP_DEGREE
 from mgraph.algorithms.common.checkpoints import KeptState
 from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.components.kernels import (
@@ -55,7 +54,7 @@ from mgraph.algorithms.variant import Derived, GraphSizes, Variant
 from mgraph.backends.compile_clock import CLOCK
 from mgraph.comm.base import Communicator
 from mgraph.partition import Partition, chunk_range
-from mgraph.shard.shard import Shard, cached_on_shard
+from mgraph.shard.shard import DEEP_DEGREE, Shard, cached_on_shard
 from mgraph.shard.user_ids import gather_states
 from mgraph.types import Array, none_of
 

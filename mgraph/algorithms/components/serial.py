@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from mgraph.algorithms.bfs.step import DEEP_DEGREE
 from mgraph.algorithms.common.traversal import Trace
 from mgraph.algorithms.components.afforest import VARIANT as AFFOREST
 from mgraph.algorithms.components.serial_kernels import flatten, link_rows, make_roots
@@ -22,7 +21,7 @@ from mgraph.algorithms.variant import Variant
 from mgraph.backends.cpu import CpuBackend
 from mgraph.comm.base import Communicator
 from mgraph.errors import CommAborted
-from mgraph.shard.shard import Shard
+from mgraph.shard.shard import DEEP_DEGREE, Shard
 
 # More threads link faster together, by afforest.py.
 MAX_THREADS = 2

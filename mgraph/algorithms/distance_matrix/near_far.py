@@ -16,7 +16,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from mgraph.algorithms.bfs.step import DEEP_DEGREE
 from mgraph.algorithms.common.dtype_ladder import farthest, first_dtypes, is_whole, searched_bytes
 from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.distance_matrix.near_far_kernels import relax_pairs
@@ -25,7 +24,7 @@ from mgraph.algorithms.sssp.near_far import ArcsOfRows, NearFarSearch, default_d
 from mgraph.algorithms.variant import GraphSizes, Variant
 from mgraph.comm.base import Communicator
 from mgraph.partition import Partition
-from mgraph.shard.shard import Shard
+from mgraph.shard.shard import DEEP_DEGREE, Shard
 from mgraph.types import Array, none_of
 
 # Sources of one computation, at most.

@@ -17,13 +17,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from mgraph.algorithms.bfs.step import DEEP_DEGREE
 from mgraph.algorithms.common.traversal import Trace
 from mgraph.algorithms.distance_matrix.per_block_kernels import NUM_QUEUES, search_each
 from mgraph.algorithms.distance_matrix.searches import Searches, columns_of, states_of
 from mgraph.algorithms.variant import GraphSizes, Variant
 from mgraph.comm.base import Communicator
-from mgraph.shard.shard import Shard
+from mgraph.shard.shard import DEEP_DEGREE, Shard
 from mgraph.types import Array, unreached_of
 
 # The width of a bucket, in mean weights; of hops one.

@@ -14,7 +14,6 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from mgraph.algorithms.bfs.step import DEEP_DEGREE
 from mgraph.algorithms.common.traversal import Trace
 from mgraph.algorithms.distance_matrix.per_core_kernels import search_levels, search_sources
 from mgraph.algorithms.distance_matrix.searches import Searches, states_of
@@ -35,7 +34,7 @@ from mgraph.backends.recycled import restore_later
 from mgraph.comm.base import Communicator
 from mgraph.errors import CommAborted
 from mgraph.shard.narrow_indptr import NARROW_BYTES, narrow_indptr
-from mgraph.shard.shard import Shard
+from mgraph.shard.shard import DEEP_DEGREE, Shard
 from mgraph.shard.user_ids import SMALL_SHARE
 from mgraph.types import Array, unreached_of
 

@@ -4,7 +4,8 @@
     repeat until nothing is near and nothing waits:
         while near is not empty:
             relax the light arcs out of near, which may end below the bound; near = the vertices lowered below it
-        the bucket is settled; raise the bound by delta, above the lowest distance that waits if no heavy arcs do
+        the bucket is settled; raise the bound by delta or, if it left no arcs, to delta above the lowest distance that
+            waits
         relax the heavy arcs out of the bucket, each once
         or, from where fewer arcs lead to unsettled vertices: these pull over the arcs light enough for the bucket
         near = the vertices below the bound now

@@ -27,9 +27,9 @@
 // counters are read after one barrier, cleared after the next and added to after the third; a block
 // reads them once, for all of its threads. Bits of bitmaps are changed by atomics alone.
 //
-// No distance that waits beyond the bound is below `lowest`: each is in it that the scan at the
-// begin of a bucket sees there, or that is lowered to there. A bucket that is opened at the lowest
-// distance relies on it: light arcs to a nearer vertex would be lost.
+// `lowest` is never above a distance that waits beyond the bound: the scan that begins a bucket,
+// and each later lowering to beyond the bound, take the minimum with it. A bucket that begins at
+// `lowest` relies on this: a nearer vertex would never be relaxed.
 
 #include "frontiers.cuh"
 #include "lightest_arcs.cuh"
