@@ -83,8 +83,8 @@ def measure(rank: Rank, key: str, runs: int, everything: bool) -> dict[str, tupl
         return lines
     wanted = sorted_arcs(rank, forest())
     with_value(loop, "SHARE", 1, lambda: lines.update({"one list": (timed(rank, forest, runs), 0.0)}))
-    with_value(own_edges, "EDGE_MASK", 0, lambda: lines.update({"wide keys": (timed(rank, forest, runs), 0.0)}))
-    assert (sorted_arcs(rank, with_value(own_edges, "EDGE_MASK", 0, forest)) == wanted).all()
+    with_value(own_edges, "KEY_BITS", {}, lambda: lines.update({"wide keys": (timed(rank, forest, runs), 0.0)}))
+    assert (sorted_arcs(rank, with_value(own_edges, "KEY_BITS", {}, forest)) == wanted).all()
 
     # Weights of the same order that do not fit a float32.
     fine = dataclasses.replace(shard.rows, weights=shard.rows.weights.astype(np.float64) * (1 + 2**-40))
@@ -110,7 +110,7 @@ def timed(rank: Rank, work: Callable[[], object], runs: int) -> float:
     return statistics.median(times[1:])
 
 
-def with_value(module: object, name: str, value: int, work: Callable[[], Array]) -> Array:
+def with_value(module: object, name: str, value: object, work: Callable[[], Array]) -> Array:
     """Run `work` while a constant of the module has another value."""
     usual = getattr(module, name)
     setattr(module, name, value)

@@ -43,13 +43,17 @@ def compute_spanning_forest(
         variant, found = run_variant.compute_spanning_forest(shard, comm, trace, maximum)
         with trace.phase("translate"):
             first, columns = edges_of_users(shard, comm, found)
+            weights = columns["weights"]
+            total = exact_sum(rank.backend.xp, weights)
+            if weights.dtype.kind != "f":
+                columns["weights"] = weights.astype(np.int64)
         trace.move_seconds("forest", "checkpoint", trace.checkpoints.seconds)
         rank.objects[key] = StoredForest(first, columns, maximum, labels=shard.labels)
     return {
         **trace.stats(),
         "variant": variant,
         "edges": len(found),
-        "total": exact_sum(rank.backend.xp, columns["weights"]),
+        "total": total,
     }
 
 

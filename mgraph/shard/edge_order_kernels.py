@@ -1,10 +1,10 @@
-"""Sort edges and arcs by one core: by counting, since vertices and rows are small integers."""
+"""Sort edges and arcs: by one core by counting, since vertices and rows are small integers; on a device by one word."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from mgraph.backends.kernel import inline
+from mgraph.backends.kernel import inline, kernel
 
 ONE = np.uint64(1)
 
@@ -64,3 +64,41 @@ def count_order(values, first, before, starts, order):
         value = np.uint64(values[entry] - first) + ONE
         order[starts[value]] = entry
         starts[value] += 1
+
+
+@kernel(vertex_t="targets", id_t="users")
+def users_of_arcs(lo, hi, arcs, rows, base, targets, users, lower, higher):
+    """Find the user ids of the ends of arcs, the lower first.
+
+    Row r is of state base + r. `users` has the user id of every state, and is None if it is the state.
+    """
+    for i in range(lo, hi):
+        near = base + rows[i]
+        far = np.int64(targets[arcs[i]])
+        if users is not None:
+            near = np.int64(users[near])
+            far = np.int64(users[far])
+        lower[i] = min(near, far)
+        higher[i] = max(near, far)
+
+
+@kernel(weight_t="weights")
+def pack_edges(lo, hi, sources, targets, weights, vertex_bits, weight_bits, words):
+    """Write each edge as one word: source, target, and weight, if there is one."""
+    for i in range(lo, hi):
+        word = np.uint64(sources[i]) << np.uint64(vertex_bits) | np.uint64(targets[i])
+        if weights is not None:
+            word = word << np.uint64(weight_bits) | np.uint64(weights[i])
+        words[i] = word
+
+
+@kernel(weight_t="weights")
+def unpack_edges(lo, hi, words, vertex_bits, weight_bits, sources, targets, weights):
+    """Read each edge from its word, as pack_edges wrote it."""
+    for i in range(lo, hi):
+        word = words[i]
+        if weights is not None:
+            weights[i] = word & ((ONE << np.uint64(weight_bits)) - ONE)
+            word >>= np.uint64(weight_bits)
+        sources[i] = word >> np.uint64(vertex_bits)
+        targets[i] = word & ((ONE << np.uint64(vertex_bits)) - ONE)

@@ -12,7 +12,14 @@ import numpy as np
 from mgraph.backends.base import Allocated, Backend, Bound
 from mgraph.backends.cpu import CpuBackend
 from mgraph.comm.base import Communicator
-from mgraph.shard.edge_order_kernels import count_order, is_sorted, sort_arcs
+from mgraph.shard.edge_order_kernels import (
+    count_order,
+    is_sorted,
+    pack_edges,
+    sort_arcs,
+    unpack_edges,
+    users_of_arcs,
+)
 from mgraph.shard.persistent_delivery import Delivery, fits_peer_buffers
 from mgraph.shard.result_routing import aligned_starts, bits_of_range, require_result_routing
 from mgraph.shard.rows_kernels import look_up
@@ -308,11 +315,14 @@ def edges_of_users(shard: Shard, comm: Communicator, found: Array | NamedEdges) 
     xp = shard.backend.xp
     of_found = _columns_of_names if isinstance(found, NamedEdges) else _columns_of_arcs
     columns = of_found(shard, comm, found)
-    if comm.size > 1:
-        owners = columns[0] // shard.user_stride
-        parts = [[column[owners == r] for r in range(comm.size)] for column in columns]
-        columns = [xp.concatenate(comm.alltoallv(part)) for part in parts]
-    columns = sort_edges(shard, columns)
+    if bits := _packed_bits(shard, columns):
+        columns = _sort_packed(shard, columns, *bits, comm)
+    else:
+        if comm.size > 1:
+            owners = columns[0] // shard.user_stride
+            parts = [[column[owners == r] for r in range(comm.size)] for column in columns]
+            columns = [xp.concatenate(comm.alltoallv(part)) for part in parts]
+        columns = sort_edges(shard, columns)
     counts = np.zeros(comm.size, np.int64)
     comm.allgather(np.array([len(columns[0])], np.int64), counts)
     return int(counts[: comm.rank].sum()), dict(zip(("sources", "targets", "weights"), columns, strict=True))
@@ -323,16 +333,12 @@ def _columns_of_arcs(shard: Shard, comm: Communicator, arcs: Array) -> list[Arra
     xp = shard.backend.xp
     rows = shard.rows
     local = rows_of_arcs(shard, arcs)
-    if shard.user_of_local is None:
-        near = shard.partition.offset(comm.rank) + local
-        far = rows.targets[arcs].astype(np.int64)
-    else:
-        near = shard.user_of_local[local].astype(np.int64)
-        far = users_of_states(shard, comm)[rows.targets[arcs]].astype(np.int64)
+    users = None if shard.user_of_local is None else users_of_states(shard, comm)
+    ends = [xp.empty(len(arcs), np.int64) for _ in range(2)]
+    base = comm.rank * shard.partition.stride
+    users_of_arcs[shard.backend](0, len(arcs), arcs, local, base, rows.targets, users, *ends)
     assert rows.weights is not None, "edges of a forest have weights"
-    weights = rows.weights[arcs]
-    weights = weights if weights.dtype.kind == "f" else weights.astype(np.int64)
-    return [xp.minimum(near, far), xp.maximum(near, far), weights]
+    return [*ends, rows.weights[arcs]]
 
 
 def _columns_of_names(shard: Shard, comm: Communicator, edges: NamedEdges) -> list[Array]:
@@ -371,10 +377,48 @@ def sort_edges(shard: Shard, columns: list[Array]) -> list[Array]:
     n = shard.info.num_vertices
     if isinstance(shard.backend, CpuBackend) and n < COUNTED_VALUES * len(columns[0]):
         return _sort_counted(columns)
+    if bits := _packed_bits(shard, columns):
+        return _sort_packed(shard, columns, *bits)
     # Up to 3 billion vertices one 64-bit key sorts by both ends.
     packed = n * n < 1 << 63
     order = xp.argsort(columns[0] * n + columns[1]) if packed else xp.lexsort(xp.stack(columns[1::-1]))
     return [column[order] for column in columns]
+
+
+def _packed_bits(shard: Shard, columns: list[Array]) -> tuple[int, int] | None:
+    """Return the bits of a vertex and of a weight, if a device holds an edge in a word of 64, else None."""
+    of_vertex = max(shard.info.num_vertices - 1, 1).bit_length()
+    of_weight = 8 * columns[2].itemsize if len(columns) > 2 else 0
+    is_packed = not isinstance(shard.backend, CpuBackend) and 2 * of_vertex + of_weight <= 64
+    return (of_vertex, of_weight) if is_packed else None
+
+
+def _sort_packed(
+    shard: Shard, columns: list[Array], of_vertex: int, of_weight: int, comm: Communicator | None = None
+) -> list[Array]:
+    """Sort edges that fit one word each, which a device does in half the time.
+
+    With a communicator, by the ranks that serve their sources.
+    """
+    xp = shard.backend.xp
+    dtype = columns[2].dtype if of_weight else None
+    words = xp.empty(len(columns[0]), np.uint64)
+    weights = None if dtype is None else columns[2].view(f"u{dtype.itemsize}")
+    pack_edges[shard.backend](0, len(words), *columns[:2], weights, of_vertex, of_weight, words)
+    words.sort()
+    if comm is not None and comm.size > 1:
+        firsts = np.arange(1, comm.size, dtype=np.uint64) * np.uint64(shard.user_stride)
+        shift = np.uint64(of_vertex + of_weight)
+        # The source of an edge is below the last vertex.
+        firsts = np.minimum(firsts, np.uint64(shard.info.num_vertices - 1)) << shift
+        ends = shard.backend.to_host(xp.searchsorted(words, shard.backend.to_device(firsts))).tolist()
+        parts = [words[a:b] for a, b in zip([0, *ends], [*ends, len(words)], strict=True)]
+        words = xp.concatenate(comm.alltoallv(parts))
+        words.sort()
+    sources, targets = (xp.empty(len(words), np.int64) for _ in range(2))
+    weights = None if dtype is None else xp.empty(len(words), f"u{dtype.itemsize}")
+    unpack_edges[shard.backend](0, len(words), words, of_vertex, of_weight, sources, targets, weights)
+    return [sources, targets] if weights is None else [sources, targets, weights.view(dtype)]
 
 
 def _sort_counted(columns: list[np.ndarray]) -> list[np.ndarray]:

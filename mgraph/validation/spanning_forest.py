@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from mgraph.algorithms.spanning_forest.boruvka import Round, WorkList, boruvka
-from mgraph.algorithms.spanning_forest.kernels import EDGE_MASK, TOP
+from mgraph.algorithms.spanning_forest.kernels import TOP
 from mgraph.algorithms.spanning_forest.local_edges import forest_weights, order_keys
 from mgraph.comm.base import Communicator
 from mgraph.partition import Partition
@@ -29,6 +29,9 @@ from mgraph.validation.spanning_forest_blocks import check_outside_blocks, look_
 from mgraph.validation.spanning_forest_kernels import check_outside, find_claimed
 from mgraph.validation.traversal import Offenders, Violation, count_offenders, pieces, users_of_owned
 
+# Weights of 32 bits are in one word with an edge's number, of fewer than this many edges.
+NUMBER_BITS = 32
+MAX_NUMBERED = (1 << NUMBER_BITS) - 1
 # For each piece that this rank contributed to the list of all ranks: its start in the list, its sources in user ids.
 OwnPieces = list[tuple[int, Array]]
 
@@ -45,7 +48,7 @@ def validate_forest(shard: Shard, comm: Communicator, columns: dict[str, Array],
     """
     xp = shard.backend.xp
     if shard.has_rows:
-        weights = forest_weights(shard, comm, maximum)
+        weights, _ = forest_weights(shard, comm, maximum)
         work, own_pieces, offenders = _look_up(shard, comm, columns, weights)
         key_dtype: np.dtype = np.dtype(_key_dtype(weights))
         num_nodes = shard.num_owned if comm.size == 1 else shard.partition.num_states
@@ -83,7 +86,7 @@ def forest_check_bytes(partition: Partition, num_vertices: int, edges: int, weig
     states = partition.num_states
     vertex = partition.dtype.itemsize
     user = vertex_dtype(num_vertices).itemsize
-    wide = weight == 8 or states >= EDGE_MASK
+    wide = weight == 8 or states >= MAX_NUMBERED
     # Weights of 64 bits are replaced by keys of 32 bits if their order allows it.
     tried, narrowed = (24 * edges, 8 * edges) if weight == 8 else (0, 0)
     table = user * num_vertices if partition.num_ranks > 1 else 0
@@ -114,8 +117,8 @@ def _look_up(
     ids = vertex_dtype(shard.info.num_vertices)
     num_edges = comm.sum(own)[0]
     longest = int(comm.allreduce(np.array([own]), "max")[0])
-    wide = weights.dtype.itemsize == 8 or num_edges >= EDGE_MASK
-    work = WorkList.empty(shard.backend, num_edges, partition.dtype, wide)
+    wide = weights.dtype.itemsize == 8 or num_edges >= MAX_NUMBERED
+    work = WorkList.empty(shard.backend, num_edges, partition.dtype, wide, NUMBER_BITS)
     own_pieces = []
     found = 0
     positions = None if shard.position_of_user is None else gather_users(shard, comm, shard.position_of_user)
@@ -139,7 +142,7 @@ def _look_up(
         ends, keys = (xp.concatenate(part) for part in of_ranks)
         indices = found + xp.arange(len(keys))
         work.ends[2 * found : 2 * (found + len(keys))] = ends
-        work.keys[found : found + len(keys)] = keys if wide else keys << 32 | indices
+        work.keys[found : found + len(keys)] = keys if wide else keys << NUMBER_BITS | indices
         if work.edges is not None:
             work.edges[found : found + len(keys)] = indices
         found += len(keys)
@@ -203,7 +206,7 @@ def _tree_of_rounds(shard: Shard, work: WorkList, num_nodes: int, key_dtype: np.
         keys = xp.empty(len(best), key_dtype)
         for piece in pieces(len(best)):
             found = best[piece] != TOP
-            of_edges = work.keys[xp.where(found, best[piece], 0)] if wide else best[piece] >> 32
+            of_edges = work.keys[xp.where(found, best[piece], 0)] if wide else best[piece] >> NUMBER_BITS
             keys[piece] = xp.where(found, of_edges, lowest)
         trees.append(done.labels)
         heaviest.append(keys)

@@ -20,7 +20,6 @@ import mgraph as mg
 from mgraph.algorithms.common.exact_sum import as_float, exact_sum
 from mgraph.algorithms.spanning_forest import filter_boruvka as loop
 from mgraph.algorithms.spanning_forest import local_edges as own_edges
-from mgraph.algorithms.spanning_forest.kernels import TOP
 
 
 @pytest.fixture
@@ -54,14 +53,13 @@ def test_light_edges_first(case, num_ranks, clusters, filtering):
             forest = mg.minimum_spanning_forest(g)
             check(forest, case, order)
             if len(case.sources) > 8 * case.num_vertices - 1:
-                assert forest.stats.supersteps[1]["heavy"]
+                assert "outside" in [step["method"] for step in forest.stats.supersteps]
 
 
 @pytest.mark.ci
 @pytest.mark.parametrize("num_ranks", [1, 3])
-def test_edges_beyond_32_bits(num_ranks, clusters, filtering, monkeypatch):
-    # The same path as with more than 2^32 edges: weight and edge apart.
-    monkeypatch.setattr(own_edges, "EDGE_MASK", 1)
+def test_weight_and_arc_that_do_not_fit_one_word(num_ranks, clusters, filtering, monkeypatch):
+    monkeypatch.setattr(own_edges, "KEY_BITS", {})
     for case in (random_case(0, directed=False), random_case(4, directed=False), ZOO["complete"], STAIRS):
         for order in ORDERS:
             with graph_of(case, clusters[num_ranks], order) as g:
@@ -70,14 +68,14 @@ def test_edges_beyond_32_bits(num_ranks, clusters, filtering, monkeypatch):
 
 @pytest.mark.parametrize("num_ranks", [1, 2])
 def test_positions_beyond_31_bits_are_compared_apart(num_ranks, clusters, monkeypatch):
-    monkeypatch.setattr(loop, "PACKED_POSITIONS", 0)
+    monkeypatch.setattr(own_edges, "PACKED_POSITIONS", 0)
     case = random_case(2, directed=False)
     with graph_of(case, clusters[num_ranks]) as g:
         check(mg.minimum_spanning_forest(g), case, g.info.order)
 
 
 def test_forests_with_hubs_equal_kruskals(clusters, monkeypatch):
-    monkeypatch.setattr(loop, "LIGHTEST_BLOCK_ROW", 8)
+    monkeypatch.setattr(loop, "HUB", 8)
     for case in (random_case(5, directed=False), ZOO["star"], ZOO["star-of-stars"]):
         for order in ORDERS:
             with graph_of(case, clusters[2], order) as g:
@@ -180,7 +178,7 @@ def test_forest_is_a_result_like_any_other(clusters, tmp_path):
         assert (tmp_path / "f.csv").read_text().splitlines()[1] == "1,2,4"
         array = forest.weights.to_dask_array()
         assert array.compute(scheduler="synchronous").tolist() == np.asarray(forest.weights).tolist()
-        assert [step["method"] for step in forest.stats.supersteps][:2] == ["rows", "shrink"]
+        assert [step["method"] for step in forest.stats.supersteps][:2] == ["rows", "light"]
         assert forest.stats.total_s > 0
         assert all(sent > 0 for sent in forest.stats.bytes_sent)
         forest.close()
@@ -206,9 +204,11 @@ def test_too_short_list_is_allocated_again(clusters):
         shard = clusters[1]._objects[0][g._key]
     own = own_edges.OwnEdges(shard, shard.rows.weights)
     labels = np.arange(shard.num_owned, dtype=shard.partition.dtype)
-    short, long = (own.between(labels, own_edges.MIN_KEY, TOP, room) for room in (1, own.num_edges))
-    assert len(short) == len(long) == own.num_edges
+    short, long = (own.light(labels, own_edges.ALL, room) for room in (1, own.num_arcs))
+    assert len(short) == len(long) == own.num_arcs // 2
     assert sorted(short.keys.tolist()) == sorted(long.keys.tolist())
+    short, long = (own.outside(labels, room) for room in (1, own.num_arcs))
+    assert sorted(short.tolist()) == sorted(long.tolist())
 
 
 def test_wide_weights_are_as_they_are(clusters):

@@ -7,11 +7,11 @@ import weakref
 import numpy as np
 import pytest
 from backends import BACKENDS
+from emulator.model.presence import tell_presence
 from naive_shard import build_shards
 from zoo import ZOO
 
 import mgraph as mg
-from mgraph.algorithms.spanning_forest.kernels import list_edges
 from mgraph.backends.base import Allocated, Bound
 from mgraph.cluster.in_process import InProcessCluster
 from mgraph.shard.rows_kernels import look_up
@@ -118,15 +118,9 @@ def test_search_without_arcs_reaches_only_the_source(name):
 
 @pytest.mark.parametrize("name", ["cpu", "emulated", pytest.param("cuda", marks=pytest.mark.gpu)])
 def test_array_without_elements_is_not_none(name):
-    # The kernel compares plain weights where the list names its edges, and packs weight and edge where it does not.
     backend = BACKENDS[name].make()
-    xp = backend.xp
-    offsets, uppers = (backend.to_device(np.array(bounds)) for bounds in ([0, 1], [0]))
-    targets, labels = (backend.to_device(np.array(states, np.uint32)) for states in ([1], [0, 1]))
-    weights = backend.to_device(np.array([3], np.int64))
-    bounds = backend.to_device(np.array([3, 3, 0, 1, -1]))
-    counters = xp.zeros(1, np.int64)
-    room = xp.empty(0, np.uint32), xp.empty(0, np.int64), xp.empty(0, np.int64)
-    list_edges[backend](0, 1, offsets, uppers, targets, weights, labels, 0, None, bounds, counters, *room)
-    assert backend.to_host(counters).tolist() == [1]
+    for array, is_there in ((None, 0), (backend.xp.empty(0, np.int64), 1)):
+        found = backend.xp.full(1, -1, np.int64)
+        tell_presence[backend](0, 1, array, found)
+        assert backend.to_host(found).tolist() == [is_there]
     backend.close()

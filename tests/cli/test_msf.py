@@ -24,7 +24,7 @@ def test_forest_is_printed_and_written(workers):
         r"<minimum spanning forest of edges: 71 edges in 1 tree, total weight [\d.]+, [\d.]+ [mu]?s>, validated", head
     )
     assert "arcs scanned" in "".join(tables)
-    assert "shrink" in "".join(tables)
+    assert "light" in "".join(tables)
     assert "translate" in "".join(tables)
     for maximum in (False, True):
         run("msf", "edges.wel", "-o", "forest.csv", "--overwrite", *options, *(["--maximum"] if maximum else []))

@@ -17,7 +17,7 @@ from variant_checks import wrap_run
 import mgraph as mg
 from mgraph.algorithms.bfs.persistent_multi_gpu import require_bfs_buffers
 from mgraph.algorithms.spanning_forest.filter_boruvka import forest_bytes
-from mgraph.algorithms.spanning_forest.kernels import EDGE_MASK
+from mgraph.algorithms.spanning_forest.local_edges import name_bits
 from mgraph.algorithms.sssp import persistent_multi_gpu as sssp_multi_gpu
 from mgraph.algorithms.variant import GraphSizes
 from mgraph.api.core_numbers import core_numbers
@@ -327,10 +327,12 @@ def test_forest_that_would_not_fit_is_refused_before_it_begins(num_ranks, monkey
         minimum_spanning_forest(g).close()
 
 
-def test_edges_beyond_32_bits_use_one_word_more():
+def test_arcs_beyond_the_bits_of_a_name_use_one_word_more():
+    weight = np.dtype(np.float32)
+    named = 1 << name_bits(weight.itemsize)
     few, many = (
-        forest_bytes(GraphSizes(1 << 20, edges, False, Partition(1 << 20, 1, True), np.dtype(np.uint8), 255))
-        for edges in (EDGE_MASK - 1, EDGE_MASK)
+        forest_bytes(GraphSizes(1 << 20, arcs // 2, False, Partition(1 << 20, 1, True), weight, 255))
+        for arcs in (named - 2, named)
     )
     assert 1.2 * few < many
 

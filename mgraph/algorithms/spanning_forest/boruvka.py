@@ -18,7 +18,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from mgraph.algorithms.spanning_forest.kernels import (
-    EDGE_MASK,
     TOP,
     contract,
     find_first,
@@ -40,25 +39,35 @@ Agree = Callable[[Array, Array], tuple[Array, Array]]
 
 @dataclass
 class WorkList:
-    """Edges between trees: `ends` in pairs, `keys` that order them, `edges` where keys do not name them."""
+    """Edges between trees: `ends` in pairs, `keys` that order them, `edges` where keys do not name them.
+
+    In a key that does, the weight is shifted by `shift`.
+    """
 
     ends: Array
     keys: Array
     edges: Array | None
+    shift: int = 0
 
     @classmethod
-    def empty(cls, backend: Backend, capacity: int, dtype: np.dtype, wide: bool) -> WorkList:
+    def empty(cls, backend: Backend, capacity: int, dtype: np.dtype, wide: bool, shift: int = 0) -> WorkList:
         """Return a list with this capacity."""
         xp = backend.xp
         edges = xp.empty(capacity, np.int64) if wide else None
-        return cls(xp.empty(2 * capacity, dtype), xp.empty(capacity, np.int64), edges)
+        return cls(xp.empty(2 * capacity, dtype), xp.empty(capacity, np.int64), edges, shift)
+
+    @property
+    def name_mask(self) -> int:
+        """The bits of a name, in `edges` or in a key."""
+        return (1 << self.shift) - 1 if self.edges is None else -1
 
     def __len__(self) -> int:
         return len(self.keys)
 
     def first(self, count: int) -> WorkList:
         """Return the first `count` edges."""
-        return WorkList(self.ends[: 2 * count], self.keys[:count], None if self.edges is None else self.edges[:count])
+        edges = None if self.edges is None else self.edges[:count]
+        return WorkList(self.ends[: 2 * count], self.keys[:count], edges, self.shift)
 
 
 @dataclass
@@ -137,8 +146,7 @@ def boruvka(
             best, above = agree(best, above)
         remove_cycles[backend](0, num_trees, above)
         joined, rest = join_and_renumber(backend, above, work)
-        mask = EDGE_MASK if work.edges is None else -1
-        take_edges[backend](0, num_trees, above, best, joined.numbers, 0, mask, taken[num_taken:])
+        take_edges[backend](0, num_trees, above, best, joined.numbers, 0, work.name_mask, taken[num_taken:])
         if taken_keys is not None:
             take_edges[backend](0, num_trees, above, least, joined.numbers, 0, -1, taken_keys[num_taken:])
         num_taken += num_trees - joined.num_trees
@@ -199,7 +207,7 @@ def join_and_renumber(backend: Backend, above: Array, work: WorkList | None = No
     dtype = above.dtype
     size = len(above)
     work = work or WorkList.empty(backend, 0, dtype, wide=False)
-    rest = WorkList.empty(backend, len(work), dtype, wide=work.edges is not None)
+    rest = WorkList.empty(backend, len(work), dtype, work.edges is not None, work.shift)
     labels = xp.empty(size, dtype)
     numbers = xp.zeros(size + 1, dtype)
     while True:

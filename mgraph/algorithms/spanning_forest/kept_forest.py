@@ -4,10 +4,9 @@
     the edges taken
     candidates: the edges that may be taken yet, of those below a weight
 
-A rank that takes light edges first drops those outside its own forest. The ranks have bounds of their own, and other
-ranks will have other edges: so candidates are the edges of all ranks' forests below the least of the bounds, and
-heavier ones are listed again, after the candidates. When every rank has its whole forest, no other edge is needed.
-Edges are kept by the position of a row, and their place in it.
+A rank drops the light edges outside its own forest, so that the candidates are those of all ranks' forests. Heavier
+edges than light ones are listed after the candidates; those of the heaviest light weight, of which some are light, are
+listed again. Edges are kept by the position of a row, and their place in it.
 """
 
 from __future__ import annotations
@@ -30,19 +29,15 @@ TAKEN = "taken"
 CANDIDATES = "candidates"
 
 
-def keep_forest(trace: Trace, own: OwnEdges, labels: Array, taken: Array, edges: Array, bound: int) -> None:
-    """Keep the state: the trees of all states, this rank's arcs taken, and its candidates; collective.
+def keep_forest(trace: Trace, own: OwnEdges, labels: Array, taken: Array, candidates: Array, bound: int) -> None:
+    """Keep the state: the trees of all states, the arcs taken by this rank, and of its candidates; collective.
 
     No edge below the weight `bound` but these candidates is needed.
     """
     since = time.monotonic()
-    (bound,) = trace.comm.allreduce(np.array([bound]), "min").tolist()
     if bound != TOP:
-        edges = edges[order_keys(own.backend.xp, own.weights[own.arcs(edges)[1]]) < bound]
-    lists = {
-        TAKEN: _places(own.shard, rows_of_arcs(own.shard, taken), taken),
-        CANDIDATES: _places(own.shard, *own.arcs(edges)),
-    }
+        candidates = candidates[order_keys(own.backend.xp, own.weights[candidates]) < bound]
+    lists = {TAKEN: _places(own.shard, taken), CANDIDATES: _places(own.shard, candidates)}
     trees = labels[own.base : own.base + own.shard.num_owned]
     trace.checkpoints.keep(KeptState(trees, bound, lists), since)
 
@@ -52,23 +47,23 @@ def forest_of(found: KeptState, comm: Communicator, own: OwnEdges) -> tuple[Arra
     trees = found.values.astype(own.shard.partition.dtype)
     num_trees = np.array([int(trees.max()) + 1 if len(trees) else 0])
     labels = gather_states(own.shard, comm, trees)
-    _, taken = _arcs_at(own.shard, found.lists[TAKEN])
-    return labels, int(comm.allreduce(num_trees, "max")[0]), taken
+    return labels, int(comm.allreduce(num_trees, "max")[0]), _arcs_at(own.shard, found.lists[TAKEN])
 
 
 def candidates_of(found: KeptState, own: OwnEdges) -> Array:
-    """Return this rank's candidates."""
-    return own.numbers(*_arcs_at(own.shard, found.lists[CANDIDATES]))
+    """Return the arcs of this rank's candidates."""
+    return _arcs_at(own.shard, found.lists[CANDIDATES])
 
 
-def _places(shard: Shard, rows: Array, arcs: Array) -> Array:
+def _places(shard: Shard, arcs: Array) -> Array:
     """Return for each arc the position of its row and its place there, which are the same on any number of ranks."""
     xp = shard.backend.xp
+    arcs = arcs.copy()  # a CPU sorts them
+    rows = rows_of_arcs(shard, arcs)
     positions = shard.partition.position(rows + shard.rank * shard.partition.stride)
     return xp.stack([positions, arcs - shard.rows.indptr[rows]], axis=1)
 
 
-def _arcs_at(shard: Shard, places: Array) -> tuple[Array, Array]:
-    """Return the rows and the arcs of places."""
-    rows = shard.partition.local(places[:, 0])
-    return rows, shard.rows.indptr[rows] + places[:, 1]
+def _arcs_at(shard: Shard, places: Array) -> Array:
+    """Return the arcs of places."""
+    return shard.rows.indptr[shard.partition.local(places[:, 0])] + places[:, 1]

@@ -1,9 +1,9 @@
 """Boruvka's steps: select each tree's lightest edge, break cycles of two, join trees, contract edges.
 
-A rank has the edges at their lower ends: edge e of its row u is arc `uppers[u] + e - offsets[u]`, so that e rises with
-(lower position, higher position). A work list holds for each edge the trees of its ends, adjacent in `ends`, and its
-place in the total order: `keys` is weight << 32 | edge where both fit 32 bits; else `keys` is the weight and `edges`
-the edge. Weights are integers of the same order: `weight_sort_key`.
+An edge between two trees is one of the arcs from its lower end to its higher end, in the rows of the lower end's rank:
+such arcs rise with (lower position, higher position). A work list holds for each edge the trees of its ends, adjacent
+in `ends`, and its place in the total order: `keys` is weight << shift | name where both fit; else `keys` is the weight
+and `edges` the name. Weights are integers of the same order: `weight_sort_key`.
 """
 
 from __future__ import annotations
@@ -12,93 +12,65 @@ import numpy as np
 
 from mgraph.backends.kernel import inline, kernel
 from mgraph.backends.numba_atomics import atomic_add, atomic_min
-from mgraph.backends.numba_helpers import BUFFER, has_bit, position_of, row_of_arc, weight_sort_key
+from mgraph.backends.numba_helpers import BUFFER, position_of, row_of_arc, weight_sort_key
 
 # No edge: larger than any key.
 TOP = np.iinfo(np.int64).max
-# The edge in a key that holds both.
-EDGE_MASK = 2**32 - 1
 # Hops after which one launch of `join` stops on the way to a root.
 HOPS = 128
 
 
 @kernel(lanes=8, vertex_t="targets", weight_t="weights")
-def lightest_arcs(lo, hi, indptr, targets, weights, base, longest, above, arcs):
+def lightest_arcs(lo, hi, indptr, targets, weights, base, longest, lowest, above, arcs):
     """Find every vertex's lightest arc, the first of equal ones, and its target.
 
-    A vertex without arcs leads to itself, over arc TOP. Rows of `longest` arcs and more are left to
-    `lightest_arcs_of_hubs`. Rows are in order of position, so the first arc of a weight is the first edge.
+    No arc is lighter than `lowest`. A vertex without arcs leads to itself, over arc TOP; so does one of `longest` arcs
+    or more, a hub, which others choose. Rows are in order of position, so the first arc of a weight is the first edge.
     """
     for v in range(lo, hi):
-        if indptr[v + 1] - indptr[v] >= longest:
-            continue
         above[v] = base + v
         arcs[v] = TOP
+        if indptr[v + 1] - indptr[v] >= longest:
+            continue
+        least = lowest
         for i in range(indptr[v], indptr[v + 1]):
-            if arcs[v] == TOP or weight_sort_key(weights[i]) < weight_sort_key(weights[arcs[v]]):
+            key = weight_sort_key(weights[i])
+            if arcs[v] == TOP or key < least:
                 arcs[v] = i
+                least = key
+                if key == lowest:
+                    break
         if arcs[v] != TOP:
             above[v] = targets[arcs[v]]
 
 
-@kernel(lanes=256, vertex_t="targets", weight_t="weights")
-def lightest_arcs_of_hubs(lo, hi, num_rows, num_runs, indptr, targets, weights, longest, above, arcs):
-    """Find the lightest arc of every vertex with `longest` arcs or more.
-
-    Work items are runs of rows: each has every `num_runs`-th, so that adjacent long rows are dealt to different blocks.
-    """
-    for run in range(lo, hi):
-        for v in range(run, num_rows, num_runs):
-            if indptr[v + 1] - indptr[v] < longest:
-                continue
-            first = indptr[v]
-            for i in range(indptr[v], indptr[v + 1]):
-                if weight_sort_key(weights[i]) < weight_sort_key(weights[first]):
-                    first = i
-            arcs[v] = first
-            above[v] = targets[first]
-
-
-@kernel(vertex_t="targets")
-def find_uppers(lo, hi, indptr, targets, base, stride, multiplier, uppers, lengths):
-    """Find in every row the first arc to a higher position, and the number of arcs from there on."""
-    for row in range(lo, hi):
-        own = position_of(np.int64(base + row), stride, multiplier)
-        first = indptr[row]
-        last = indptr[row + 1]
-        while first < last:
-            middle = (first + last) >> 1
-            if position_of(np.int64(targets[middle]), stride, multiplier) > own:
-                last = middle
-            else:
-                first = middle + 1
-        uppers[row] = first
-        lengths[row] = indptr[row + 1] - first
-
-
-@kernel()
-def find_arcs(lo, hi, chosen, offsets, num_rows, uppers, rows, arcs):
-    """Find the row and the arc of edges."""
-    for i in range(lo, hi):
-        row = row_of_arc(offsets, num_rows, chosen[i])
-        rows[i] = row
-        arcs[i] = uppers[row] + chosen[i] - offsets[row]
-
-
 @kernel(vertex_t="targets", weight_t="weights")
-def sample_edges(lo, hi, step, packed, offsets, num_rows, uppers, targets, weights, labels, base, keys):
-    """Write the keys of every `step`-th edge, TOP for one inside a tree.
+def sample_edges(lo, hi, step, indptr, num_rows, targets, weights, labels, base, stride, multiplier, keys, positions):
+    """Write weight and lower position of the edge at every `step`-th arc; TOP for one inside a tree.
 
-    `packed` keys hold the edge as well.
+    TOP too for an arc to a lower position, where the edge is not.
     """
     for i in range(lo, hi):
-        e = i * step
-        row = row_of_arc(offsets, num_rows, e)
-        arc = uppers[row] + e - offsets[row]
+        arc = i * step
+        row = row_of_arc(indptr, num_rows, arc)
+        own = position_of(np.int64(base + row), stride, multiplier)
         keys[i] = TOP
-        if labels[base + row] != labels[targets[arc]]:
-            key = weight_sort_key(weights[arc])
-            keys[i] = key << 32 | e if packed else key
+        positions[i] = TOP
+        if labels[base + row] != labels[targets[arc]] and position_of(np.int64(targets[arc]), stride, multiplier) > own:
+            keys[i] = weight_sort_key(weights[arc])
+            positions[i] = own
+
+
+@inline
+def first_higher(targets, first, last, own, stride, multiplier):
+    """Return the first arc of a row, first .. last, to a position above the row's own."""
+    while first < last:
+        middle = (first + last) >> 1
+        if position_of(np.int64(targets[middle]), stride, multiplier) > own:
+            last = middle
+        else:
+            first = middle + 1
+    return first
 
 
 @inline
@@ -113,59 +85,173 @@ def append_edges(found, names, length, capacity, counters, place, ends, keys, ed
             edges[first + i] = names[i]
 
 
-@kernel(lanes=32, vertex_t="labels")
-def mark_tree(lo, hi, num_states, labels, tree, bits):
-    """Write a bitmap of the states in a tree; work items are its words."""
-    for word in range(lo, hi):
-        bits[word] = 0
-        for state in range(32 * word, min(32 * word + 32, num_states)):
-            if labels[state] == tree:
-                bits[word] |= np.uint32(1) << np.uint32(state & 31)
-
-
 @kernel(vertex_t="targets", weight_t="weights")
-def list_edges(lo, hi, offsets, uppers, targets, weights, labels, base, inside, bounds, counters, ends, keys, edges):
-    """List the edges between trees that have keys bounds[0] .. bounds[1], in any order.
+def list_light(lo, hi, indptr, targets, weights, labels, bounds, counters, ends, keys, edges):
+    """List the edges between trees up to a bound, by their arcs, in any order; work items are arcs.
 
-    No more than bounds[2] are written, but all of them are counted; there are bounds[3] rows. `labels` has the tree of
-    every state; `inside`, if given, is a bitmap of the states in tree bounds[4], the giant: a lookup there is cheaper.
+    The bound is a weight, bounds[0], and of the edges of this weight the last lower position, bounds[1]. No more than
+    bounds[2] edges are written, but all are counted. There are bounds[3] rows, from state bounds[4] on; bounds[5] and
+    bounds[6] are stride and multiplier of the partition, bounds[7] is the shift of a weight in a key.
     """
-    min_key = bounds[0]
-    max_key = bounds[1]
+    heaviest = bounds[0]
     capacity = bounds[2]
     num_rows = bounds[3]
+    base = bounds[4]
     found = np.empty((3, BUFFER), np.int64)
     names = np.empty(BUFFER, np.int64)
     length = 0
-    row = row_of_arc(offsets, num_rows, lo)
+    row = row_of_arc(indptr, num_rows, lo)
     start = lo
     while start < hi:
-        while offsets[row + 1] <= start:
+        while indptr[row + 1] <= start:
             row += 1
-        end = min(offsets[row + 1], hi)
+        end = min(indptr[row + 1], hi)
         u = labels[base + row]
-        shift = uppers[row] - offsets[row]
-        for e in range(start, end):
-            if u == bounds[4] and has_bit(inside, np.int64(targets[e + shift])):
+        own = position_of(np.int64(base + row), bounds[5], bounds[6])
+        is_beyond = own > bounds[1]
+        for arc in range(first_higher(targets, start, end, own, bounds[5], bounds[6]), end):
+            key = weight_sort_key(weights[arc])
+            if key > heaviest or (is_beyond and key == heaviest):
                 continue
-            key = weight_sort_key(weights[e + shift])
-            if edges is None:
-                key = key << 32 | e
-            if key < min_key or key > max_key:
-                continue
-            v = labels[targets[e + shift]]
+            v = labels[targets[arc]]
             if u == v:
                 continue
             found[0, length] = u
             found[1, length] = v
-            found[2, length] = key
-            names[length] = e
+            found[2, length] = key if edges is not None else key << bounds[7] | arc
+            names[length] = arc
             length += 1
             if length == BUFFER:
                 append_edges(found, names, length, capacity, counters, 0, ends, keys, edges)
                 length = 0
         start = end
     append_edges(found, names, length, capacity, counters, 0, ends, keys, edges)
+
+
+@kernel(vertex_t="labels")
+def list_rows(lo, hi, indptr, labels, base, counters, rows, lengths):
+    """List the rows outside the giant, and their lengths, in any order; row r is of state base + r.
+
+    The giant is the tree of state 0. counters[0] counts rows, counters[1] their arcs.
+    """
+    found = np.empty(BUFFER, np.int64)
+    length = 0
+    num_arcs = 0
+    for row in range(lo, hi):
+        if labels[base + row] == labels[0]:
+            continue
+        found[length] = row
+        length += 1
+        num_arcs += indptr[row + 1] - indptr[row]
+        if length == BUFFER:
+            append_rows(found, length, indptr, counters, rows, lengths)
+            length = 0
+    append_rows(found, length, indptr, counters, rows, lengths)
+    atomic_add(counters, 1, num_arcs)
+
+
+@inline
+def append_rows(found, length, indptr, counters, rows, lengths):
+    """Append a thread's buffer to a list of counters[0] rows."""
+    first = atomic_add(counters, 0, length)
+    for i in range(length):
+        rows[first + i] = found[i]
+        lengths[first + i] = indptr[found[i] + 1] - indptr[found[i]]
+
+
+@inline
+def append_arcs(found, length, capacity, counters, arcs):
+    """Append a thread's buffer to a list of counters[0] arcs, up to its capacity."""
+    first = atomic_add(counters, 0, length)
+    for i in range(max(min(length, capacity - first), 0)):
+        arcs[first + i] = found[i]
+
+
+@kernel(vertex_t="targets", weight_t="weights")
+def list_outside(lo, hi, offsets, rows, indptr, targets, weights, labels, bounds, counters, arcs, best):
+    """List the edges outside the giant that lead from one tree to another, by arcs, in any order.
+
+    Work items are the arcs of `rows`, of which none is in the giant; arc i of row r is indptr[rows[r]] + i -
+    offsets[r]. An edge into the giant is found at the other end, another at its lower end. If there is `best`, of the
+    edges of a row into the giant only the lightest is found, as weight << bounds[5] | arc: no other can be in a forest.
+
+    No more than bounds[0] edges are written, but all are counted. There are bounds[1] rows in the list; bounds[2] is
+    the state of the first row, bounds[3] and bounds[4] are stride and multiplier of the partition.
+    """
+    giant = labels[0]
+    capacity = bounds[0]
+    base = bounds[2]
+    found = np.empty(BUFFER, np.int64)
+    length = 0
+    place = row_of_arc(offsets, bounds[1], lo)
+    start = lo
+    while start < hi:
+        while offsets[place + 1] <= start:
+            place += 1
+        end = min(offsets[place + 1], hi)
+        state = base + rows[place]
+        u = labels[state]
+        own = position_of(np.int64(state), bounds[3], bounds[4])
+        first = indptr[rows[place]] - offsets[place]
+        for arc in range(first + start, first + end):
+            v = labels[targets[arc]]
+            if v == giant and best is not None:
+                key = weight_sort_key(weights[arc]) << bounds[5] | arc
+                if key < best[place]:
+                    atomic_min(best, place, key)
+            elif u != v and (v == giant or position_of(np.int64(targets[arc]), bounds[3], bounds[4]) > own):
+                found[length] = arc
+                length += 1
+                if length == BUFFER:
+                    append_arcs(found, length, capacity, counters, arcs)
+                    length = 0
+        start = end
+    append_arcs(found, length, capacity, counters, arcs)
+
+
+@kernel()
+def append_best(lo, hi, best, mask, capacity, counters, arcs):
+    """Append the arcs of the rows' lightest edges, where there is one, to a list of counters[0]."""
+    found = np.empty(BUFFER, np.int64)
+    length = 0
+    for place in range(lo, hi):
+        if best[place] != TOP:
+            found[length] = best[place] & mask
+            length += 1
+            if length == BUFFER:
+                append_arcs(found, length, capacity, counters, arcs)
+                length = 0
+    append_arcs(found, length, capacity, counters, arcs)
+
+
+@kernel(vertex_t="targets")
+def find_ends(lo, hi, arcs, indptr, num_rows, targets, base, stride, multiplier, lower, higher):
+    """Find the positions of the ends of edges, given by their arcs.
+
+    Without `higher`, `lower` is lower << 32 | higher.
+    """
+    for i in range(lo, hi):
+        near = position_of(np.int64(base + row_of_arc(indptr, num_rows, arcs[i])), stride, multiplier)
+        far = position_of(np.int64(targets[arcs[i]]), stride, multiplier)
+        if higher is None:
+            lower[i] = min(near, far) << 32 | max(near, far)
+        else:
+            lower[i] = min(near, far)
+            higher[i] = max(near, far)
+
+
+@kernel(vertex_t="targets", weight_t="weights")
+def list_arcs(lo, hi, arcs, indptr, num_rows, targets, weights, labels, base, shift, ends, keys, edges):
+    """Write a work list of edges, given by their arcs, under their places."""
+    for i in range(lo, hi):
+        key = weight_sort_key(weights[arcs[i]])
+        ends[2 * i] = labels[base + row_of_arc(indptr, num_rows, arcs[i])]
+        ends[2 * i + 1] = labels[targets[arcs[i]]]
+        if edges is None:
+            keys[i] = key << shift | i
+        else:
+            keys[i] = key
+            edges[i] = i
 
 
 @kernel(vertex_t="ends")

@@ -1,25 +1,26 @@
-"""Number the edges of one rank: the arcs from each owned vertex to higher positions.
+"""List a rank's edges between trees, from its rows.
 
-They are in order of (lower position, higher position), without a table: edge e of row u is arc `uppers[u] + e -
-offsets[u]`.
+An edge is in the list by one of its arcs. Where arcs from lower to higher positions are listed, their numbers rise with
+(lower position, higher position), and name the edges; other arcs are sorted first.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from mgraph.algorithms.spanning_forest.boruvka import WorkList
 from mgraph.algorithms.spanning_forest.kernels import (
-    EDGE_MASK,
     TOP,
-    find_arcs,
-    find_uppers,
-    list_edges,
-    mark_tree,
+    append_best,
+    find_ends,
+    list_arcs,
+    list_light,
+    list_outside,
+    list_rows,
     sample_edges,
 )
 from mgraph.backends.totals import total
@@ -29,18 +30,36 @@ from mgraph.types import Array
 
 # The lowest key.
 MIN_KEY = int(np.iinfo(np.int64).min)
-# Edges sampled to find the bound of light ones.
-SAMPLES = 4096
+# Arcs sampled to find the bound of light edges; every second one is an edge's arc to its lower end.
+SAMPLES = 8192
+# Bits of a weight's key in one word with an edge's name, by the bytes of a weight.
+KEY_BITS = {1: 16, 2: 24, 4: 32}
+# Two positions below this fit one word.
+PACKED_POSITIONS = 1 << 31
 
-# A bitmap of the states that are in a tree, and the tree.
-Inside = tuple[Array, int]
+
+def name_bits(itemsize: int) -> int:
+    """Return the bits of an edge's name in one word with a weight of this many bytes; none with 8."""
+    return 64 - KEY_BITS.get(itemsize, 64)
+
+
+class Bound(NamedTuple):
+    """The last of the light edges: its weight, as a key, and its lower position."""
+
+    weight: int
+    position: int
+
+
+# All edges are light.
+ALL = Bound(TOP, TOP)
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Keys of a few edges between trees, in any order, and the number of edges that each represents."""
+    """Weights, as keys, and lower positions of a few edges between trees, and how many each represents."""
 
     keys: np.ndarray
+    positions: np.ndarray
     weight: int
 
     @property
@@ -48,80 +67,60 @@ class Sample:
         """An estimate of the number of edges between trees."""
         return len(self.keys) * self.weight
 
-    def capacity(self, count: int | None = None) -> int:
-        """Return the capacity for the edges that `count` of the sample, or all, represent.
+    def bound(self, count: int) -> Bound:
+        """Return the bound up to which there are so many edges, by estimate."""
+        place = count // self.weight
+        heaviest = int(np.partition(self.keys, place)[place])
+        place -= int(np.count_nonzero(self.keys < heaviest))
+        return Bound(heaviest, int(np.partition(self.positions[self.keys == heaviest], place)[place]))
 
-        Four deviations more than the estimate.
-        """
-        count = len(self.keys) if count is None else count
+    def capacity(self, bound: Bound) -> int:
+        """Return the capacity for the edges up to a bound: four deviations more than the estimate."""
+        is_heaviest = self.keys == bound.weight
+        below = (self.keys < bound.weight) | (is_heaviest & (self.positions <= bound.position))
+        count = int(np.count_nonzero(below))
         return (count + 4 * math.isqrt(count) + 4) * self.weight
 
 
+@dataclass(frozen=True)
+class GatheredEdges:
+    """Edges of all ranks by (lower position, higher position): weights as keys, and places before they were sorted."""
+
+    lower: Array
+    higher: Array
+    weights: Array
+    origins: Array
+
+
 class OwnEdges:
-    """A rank's edges under weights of their rows' arcs."""
+    """The edges in a rank's rows, under weights of their arcs."""
 
     def __init__(self, shard: Shard, weights: Array) -> None:
-        xp = shard.backend.xp
-        partition = shard.partition
         self.shard = shard
         self.backend = shard.backend
         self.weights = weights
-        self.base = shard.rank * partition.stride
-        self.uppers = xp.empty(shard.num_owned, np.int64)
-        self.offsets = xp.zeros(shard.num_owned + 1, np.int64)
-        find_uppers[self.backend](
-            0, shard.num_owned, shard.rows.indptr, shard.rows.targets,
-            self.base, partition.stride, partition.multiplier, self.uppers, self.offsets[1:],
-        )  # fmt: skip
-        xp.cumsum(self.offsets[1:], out=self.offsets[1:])
-        # One rank has every edge twice, from both of its ends.
-        self.num_edges = len(shard.rows.targets) // 2 if partition.num_ranks == 1 else int(self.offsets[-1])
-        # Whether weight and edge do not both fit 32 bits. The last number is no edge: its key would be TOP.
-        self.wide = weights.dtype.itemsize == 8 or self.num_edges >= EDGE_MASK
-
-    def arcs(self, edges: Array) -> tuple[Array, Array]:
-        """Return the rows and the arcs of edges."""
-        rows = self.backend.xp.empty(len(edges), np.int64)
-        arcs = self.backend.xp.empty(len(edges), np.int64)
-        find_arcs[self.backend](0, len(edges), edges, self.offsets, self.shard.num_owned, self.uppers, rows, arcs)
-        return rows, arcs
-
-    def numbers(self, rows: Array, arcs: Array) -> Array:
-        """Return the edges that are these arcs of rows, as `arcs` returns them."""
-        return self.offsets[rows] + arcs - self.uppers[rows]
-
-    def work_list(self, rows: Array, arcs: Array, names: Array, labels: Array) -> WorkList:
-        """Return a list of edges by their rows and arcs, under these names."""
-        xp = self.backend.xp
-        states = xp.stack([self.base + rows, self.shard.rows.targets[arcs].astype(np.int64)], axis=1)
-        weights = order_keys(xp, self.weights[arcs])
-        keys = weights if self.wide else weights << 32 | names
-        return WorkList(labels[states.ravel()], keys, names if self.wide else None)
-
-    def first_weight_after(self, key: int) -> int:
-        """Return the least weight of which no edge has a key up to this one, or a lower weight."""
-        return key if key == TOP else key + 1 if self.wide else (key + 1) >> 32
-
-    def last_key_before(self, weight: int) -> int:
-        """Return the largest key of the edges below a weight."""
-        return weight if weight == TOP else weight - 1 if self.wide else (weight << 32) - 1
+        self.base = shard.rank * shard.partition.stride
+        self.num_arcs = len(shard.rows.targets)
+        self.shift = name_bits(weights.dtype.itemsize)
+        # Whether weight and arc do not both fit one word. The last number is no arc: its key could be TOP.
+        self.wide = self.num_arcs >= 1 << self.shift
 
     def sample(self, labels: Array) -> Sample:
-        """Sample a few edges."""
-        step = max(self.num_edges // SAMPLES, 1)
-        count = -(-self.num_edges // step)
-        keys = self.backend.xp.empty(count, np.int64)
+        """Sample the edges between trees at their arcs to higher positions."""
+        partition = self.shard.partition
+        step = max(self.num_arcs // SAMPLES, 1)
+        count = -(-self.num_arcs // step)
+        edges = self.backend.xp.empty((2, count), np.int64)
         sample_edges[self.backend](
-            0, count, step, not self.wide, self.offsets, self.shard.num_owned, self.uppers,
-            self.shard.rows.targets, self.weights, labels, self.base, keys,
+            0, count, step, self.shard.rows.indptr, self.shard.num_owned, self.shard.rows.targets, self.weights, labels,
+            self.base, partition.stride, partition.multiplier, *edges,
         )  # fmt: skip
-        found = self.backend.to_host(keys)
-        return Sample(found[found != TOP], step)
+        keys, positions = self.backend.to_host(edges)
+        is_edge = positions != TOP
+        return Sample(keys[is_edge], positions[is_edge], step)
 
-    def between(
-        self, labels: Array, min_key: int, max_key: int, capacity: int, inside: Inside | None = None
-    ) -> WorkList:
-        """List the edges with keys from `min_key` to `max_key` that lead from one tree to another.
+    def light(self, labels: Array, bound: Bound, capacity: int) -> WorkList:
+        """List the edges between trees up to a bound, under the numbers of their arcs to higher positions.
 
         Parameters
         ----------
@@ -129,37 +128,123 @@ class OwnEdges:
             The tree of every state.
         capacity
             An estimate of their number, most likely an upper bound.
-        inside
-            The states of the largest tree, if it is known.
         """
-        capacity = min(capacity, self.num_edges)
-        bits, tree = inside or (None, -1)
+        partition = self.shard.partition
+        capacity = min(capacity, self.num_arcs)
         while True:
-            work = WorkList.empty(self.backend, capacity, labels.dtype, self.wide)
+            work = WorkList.empty(self.backend, capacity, labels.dtype, self.wide, self.shift)
             counters = self.backend.xp.zeros(1, np.int64)
-            bounds = self.backend.to_device(np.array([min_key, max_key, capacity, self.shard.num_owned, tree]))
-            list_edges[self.backend](
-                0, self.num_edges, self.offsets, self.uppers, self.shard.rows.targets, self.weights, labels, self.base,
-                bits, bounds, counters, work.ends, work.keys, work.edges,
+            bounds = (*bound, capacity, self.shard.num_owned, self.base, partition.stride, partition.multiplier)
+            list_light[self.backend](
+                0, self.num_arcs, self.shard.rows.indptr, self.shard.rows.targets, self.weights, labels,
+                self.backend.to_device(np.array([*bounds, self.shift])), counters, work.ends, work.keys, work.edges,
             )  # fmt: skip
             found = int(counters[0])
             if found <= capacity:
                 return work.first(found)
             capacity = found
 
-    def giant(self, labels: Array) -> Inside:
-        """Return the states in the tree of the first one, a hub: the largest tree, where one has most states."""
-        tree = int(labels[0])
-        bits = self.backend.xp.empty(-(-len(labels) // 32), np.uint32)
-        mark_tree[self.backend](0, len(bits), len(labels), labels, tree, bits)
-        return bits, tree
+    def outside(self, labels: Array, capacity: int) -> Array:
+        """List the arcs of the edges between trees, from the rows outside the largest tree.
+
+        That is the tree of the first state, a hub, where one tree has most states. Edges into it are listed at their
+        other ends. `capacity` is as for `light`.
+        """
+        xp = self.backend.xp
+        shard = self.shard
+        partition = shard.partition
+        counters = xp.zeros(2, np.int64)
+        rows, lengths = (xp.empty(shard.num_owned, np.int64) for _ in range(2))
+        list_rows[self.backend](0, shard.num_owned, shard.rows.indptr, labels, self.base, counters, rows, lengths)
+        num_rows, num_arcs = self.backend.to_host(counters).tolist()
+        offsets = xp.zeros(num_rows + 1, np.int64)
+        xp.cumsum(lengths[:num_rows], out=offsets[1:])
+        del lengths
+        best = None if self.wide else xp.full(num_rows, TOP, np.int64)
+        capacity = min(capacity, num_arcs) + num_rows
+        while True:
+            arcs = xp.empty(capacity, np.int64)
+            counters[0] = 0
+            bounds = (capacity, num_rows, self.base, partition.stride, partition.multiplier, self.shift)
+            list_outside[self.backend](
+                0, num_arcs, offsets, rows, shard.rows.indptr, shard.rows.targets, self.weights, labels,
+                self.backend.to_device(np.array(bounds)), counters, arcs, best,
+            )  # fmt: skip
+            if best is not None:
+                mask = (1 << self.shift) - 1
+                append_best[self.backend](0, num_rows, best, mask, capacity, counters, arcs)
+            found = int(counters[0])
+            if found <= capacity:
+                return arcs[:found]
+            capacity = found
+
+    def in_order(self, arcs: Array) -> Array:
+        """Return the arcs of edges in the order of (lower position, higher position)."""
+        return arcs[self._order(self._ends(arcs))]
+
+    def gather(self, comm: Communicator, arcs: Array) -> tuple[GatheredEdges, int]:
+        """Gather the edges of all ranks, given by their arcs, on every rank; return the place of the own ones too."""
+        xp = self.backend.xp
+        columns = [*self._ends(arcs), order_keys(xp, self.weights[arcs])]
+        counts = comm.allgather(np.array([len(arcs)]), np.empty(comm.size, np.int64))
+        own = xp.zeros((len(columns), int(counts.max())), np.int64)
+        for row, column in zip(own, columns, strict=True):
+            row[: len(arcs)] = column
+        padded = comm.allgather(own, xp.empty((comm.size, *own.shape), np.int64))
+        of_ranks = [padded[r, :, :count] for r, count in enumerate(counts.tolist())]
+        *ends, weights = xp.concatenate(of_ranks, axis=1)
+        origins = self._order(ends)
+        ends = [column[origins] for column in ends]
+        lower, higher = ends if len(ends) == 2 else (ends[0] >> 32, ends[0] & (2**32 - 1))
+        return GatheredEdges(lower, higher, weights[origins], origins), int(counts[: comm.rank].sum())
+
+    def _ends(self, arcs: Array) -> list[Array]:
+        """Return the positions of edges' ends: lower << 32 | higher where both fit, else two columns."""
+        rows = self.shard.rows
+        partition = self.shard.partition
+        packed = partition.num_positions <= PACKED_POSITIONS
+        columns = [self.backend.xp.empty(len(arcs), np.int64) for _ in range(1 if packed else 2)]
+        find_ends[self.backend](
+            0, len(arcs), arcs, rows.indptr, self.shard.num_owned, rows.targets,
+            self.base, partition.stride, partition.multiplier, columns[0], None if packed else columns[1],
+        )  # fmt: skip
+        return columns
+
+    def _order(self, ends: list[Array]) -> Array:
+        """Return what sorts edges by their ends."""
+        xp = self.backend.xp
+        return xp.argsort(ends[0]) if len(ends) == 1 else xp.lexsort(xp.stack(ends[::-1]))
+
+    def list_gathered(self, edges: GatheredEdges, labels: Array) -> WorkList:
+        """Return a list of gathered edges, under their places."""
+        xp = self.backend.xp
+        ends = xp.stack([self.shard.partition.state(side) for side in (edges.lower, edges.higher)], axis=1)
+        places = xp.arange(len(edges.weights))
+        if self.shift and len(places) < 1 << self.shift:
+            return WorkList(labels[ends.ravel()], edges.weights << self.shift | places, None, self.shift)
+        return WorkList(labels[ends.ravel()], edges.weights, places)
+
+    def work_list(self, arcs: Array, labels: Array) -> WorkList:
+        """Return a list of edges in order, under their places in it."""
+        rows = self.shard.rows
+        wide = len(arcs) >= 1 << self.shift
+        work = WorkList.empty(self.backend, len(arcs), labels.dtype, wide, self.shift)
+        list_arcs[self.backend](
+            0, len(arcs), arcs, rows.indptr, self.shard.num_owned, rows.targets, self.weights, labels,
+            self.base, self.shift, work.ends, work.keys, work.edges,
+        )  # fmt: skip
+        return work
 
 
-def forest_weights(shard: Shard, comm: Communicator, maximum: bool) -> Array:
-    """Return the weights, in 32 bits if these keep all of them apart, inverted for the heaviest forest."""
+def forest_weights(shard: Shard, comm: Communicator, maximum: bool) -> tuple[Array, int]:
+    """Return the weights, in 32 bits if these keep all of them apart, inverted for the heaviest forest.
+
+    With the key of the lowest, or one below it.
+    """
     info = shard.info
     weights = shard.rows.weights
     assert weights is not None, "a forest needs weights"
+    lowest = np.array([info.max_weight if maximum else info.min_weight]).astype(weights.dtype)
     if weights.dtype == np.float64:
         with np.errstate(over="ignore"):
             num_short = weights.astype(np.float32)
@@ -167,9 +252,13 @@ def forest_weights(shard: Shard, comm: Communicator, maximum: bool) -> Array:
         weights = weights if comm.any(total(shard.backend, num_short != weights) > 0) else num_short
     elif weights.dtype == np.int64 and int(info.max_weight) - int(info.min_weight) < 2**32:
         weights = (weights - int(info.min_weight)).astype(np.uint32)
-    if not maximum:
-        return weights
-    return -weights if weights.dtype.kind == "f" else ~weights
+        lowest -= int(info.min_weight)
+    lowest = lowest.astype(weights.dtype)
+    if weights.dtype.kind == "f":
+        # Zeros of both signs are equal, and of two keys.
+        lowest = np.where(lowest == 0, lowest.dtype.type(-0.0), -lowest if maximum else lowest)
+        return -weights if maximum else weights, int(order_keys(np, lowest)[0])
+    return ~weights if maximum else weights, int(order_keys(np, ~lowest if maximum else lowest)[0])
 
 
 def order_keys(xp: Any, weights: Array) -> Array:

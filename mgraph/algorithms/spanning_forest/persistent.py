@@ -39,7 +39,7 @@ def boruvka_persistent(
     xp = backend.xp
     dtype = work.ends.dtype
     wide = work.edges is not None
-    more = WorkList.empty(backend, len(work), dtype, wide)
+    more = WorkList.empty(backend, len(work), dtype, wide, work.shift)
     words = xp.empty((3 if wide else 2) * num_trees, np.int64)
     trees = xp.empty(3 * num_trees, dtype)
     tree_of = None if last else xp.empty(num_trees, dtype)
@@ -49,7 +49,7 @@ def boruvka_persistent(
         words, trees, tree_of, counters,
     )  # fmt: skip
     num_taken = _num_taken(backend, counters)
-    return words[-num_trees:][:num_taken], tree_of, num_trees - num_taken
+    return words[-num_trees:][:num_taken] & work.name_mask, tree_of, num_trees - num_taken
 
 
 def _num_taken(backend: PersistentBackend, counters: Array) -> int:

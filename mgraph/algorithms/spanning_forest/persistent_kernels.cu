@@ -30,7 +30,7 @@ __device__ inline i64* rotated(i64* counters, i64 place, int round) {
 constexpr i64 MAX_TREES_PER_LANE = 8;
 
 // Compress paths, number the roots, and take the best edges of all other trees.
-__device__ inline void join_and_number(i64 num_trees, vertex_t* above, const i64* best, i64 mask,
+__device__ inline void join_and_number(i64 num_trees, vertex_t* above, const i64* best,
                                        vertex_t* numbers, i64* num_roots, i64* num_taken,
                                        i64* taken) {
   i64 each = num_trees / thread_count();
@@ -54,7 +54,7 @@ __device__ inline void join_and_number(i64 num_trees, vertex_t* above, const i64
       u32 before = (1u << lane_index()) - 1, root_mask = __ballot_sync(0xFFFFFFFFu, is_root);
       u32 below_mask = __ballot_sync(0xFFFFFFFFu, is_below);
       if (is_root) numbers[tree] = (vertex_t)(root_place + __popc(root_mask & before));
-      if (is_below) taken[edge_place + __popc(below_mask & before)] = best[tree] & mask;
+      if (is_below) taken[edge_place + __popc(below_mask & before)] = best[tree];
       root_place += __popc(root_mask);
       edge_place += __popc(below_mask);
     }
@@ -66,8 +66,7 @@ extern "C" __global__ void __launch_bounds__(256, 4)
                   vertex_t* numbers, vertex_t* labels, i64* taken, i64* counters) {
   cut_cycles(0, hi, above);
   if (!grid_barrier(&counters[ARRIVED], abort)) return;
-  join_and_number(hi, above, arcs, -1, numbers, rotated(counters, TREES, 0), &counters[TAKEN],
-                  taken);
+  join_and_number(hi, above, arcs, numbers, rotated(counters, TREES, 0), &counters[TAKEN], taken);
   if (!grid_barrier(&counters[ARRIVED], abort)) return;
   for (i64 v = thread_index(); v < hi; v += thread_count()) labels[v] = numbers[above[v]];
   if (thread_index() == 0) counters[DONE] = 1;
@@ -128,8 +127,8 @@ extern "C" __global__ void __launch_bounds__(256, 4)
     }
     hook_trees(length, list, first ? first : best, above);
     if (!grid_barrier(arrived, abort)) return;
-    join_and_number(left, above, first ? first : best, first ? -1 : 0xFFFFFFFFll, numbers,
-                    rotated(counters, TREES, round + 1), &counters[TAKEN], taken);
+    join_and_number(left, above, first ? first : best, numbers, rotated(counters, TREES, round + 1),
+                    &counters[TAKEN], taken);
     if (!grid_barrier(arrived, abort)) return;
     contract_list(length, list, above, numbers, rotated(counters, EDGES, round + 1), rest);
     for (i64 i = thread_index(); tree_of && i < num_trees; i += thread_count())

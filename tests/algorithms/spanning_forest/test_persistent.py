@@ -23,6 +23,7 @@ from mgraph.backends.cpu import CpuBackend
 from mgraph.errors import CommAborted
 from mgraph.generate.spec import parse_spec
 from mgraph.ingest.build import build
+from mgraph.shard.user_ids import rows_of_arcs
 
 pytestmark = pytest.mark.interleavings
 
@@ -115,12 +116,14 @@ def test_lightest_edges_of_vertices_equal_the_step_variant(seed):
     np.testing.assert_array_equal(as_parts(labels), as_parts(joined.labels))
 
 
-def forest_arcs(case, backend, order="degree", maximum=False):
-    """Return the sorted forest arcs of one rank."""
+def forest_edges(case, backend, order="degree", maximum=False):
+    """Return the sorted ends of the forest's edges, on one rank."""
 
     def program(shard, comm):
         arcs = loop.msf(shard, comm, Trace(backend, comm), maximum, is_persistent=backend is not HOST)
-        return np.sort(backend.to_host(arcs))
+        rows = rows_of_arcs(shard, arcs)
+        ends = np.stack([backend.to_host(rows), backend.to_host(shard.rows.targets[arcs]).astype(np.int64)])
+        return sorted(zip(*np.sort(ends, axis=0).tolist(), strict=True))
 
     return run_on_ranks(program, build_shards(case, 1, order, backend))[0]
 
@@ -129,11 +132,11 @@ def forest_arcs(case, backend, order="degree", maximum=False):
 @pytest.mark.parametrize("case", [c for c in FORESTS if 0 < c.num_vertices <= 700], ids=lambda case: case.name)
 def test_forests_equal_the_step_variant(case, monkeypatch):
     for order, maximum in ("degree", False), ("natural", True):
-        wanted = forest_arcs(case, HOST, order, maximum)
-        np.testing.assert_array_equal(forest_arcs(case, EmulatedBackend(seed=3), order, maximum), wanted)
+        wanted = forest_edges(case, HOST, order, maximum)
+        np.testing.assert_array_equal(forest_edges(case, EmulatedBackend(seed=3), order, maximum), wanted)
         monkeypatch.setattr(loop, "LIGHT", 1)
         monkeypatch.setattr(loop, "SHARE", 10**6)
-        np.testing.assert_array_equal(forest_arcs(case, EmulatedBackend(seed=4), order, maximum), wanted)
+        np.testing.assert_array_equal(forest_edges(case, EmulatedBackend(seed=4), order, maximum), wanted)
         monkeypatch.undo()
 
 
@@ -144,9 +147,9 @@ def test_aborted_launch_raises(monkeypatch):
     for name in ("join_vertices", "join_trees"):
         monkeypatch.setattr(persistent, name, {backend: lambda *args: None})
         with pytest.raises(CommAborted):
-            forest_arcs(case, backend)
+            forest_edges(case, backend)
         monkeypatch.undo()
-    np.testing.assert_array_equal(forest_arcs(case, backend), forest_arcs(case, HOST))
+    np.testing.assert_array_equal(forest_edges(case, backend), forest_edges(case, HOST))
 
 
 @pytest.mark.gpu

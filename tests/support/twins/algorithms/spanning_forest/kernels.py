@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 from hypothesis import strategies as st
 from twins.case import Arrays, Case, Unwritten
-from twins.drawing import DrawnRows, bits, rows, seeds, some, vertex_types, widths
+from twins.drawing import DrawnRows, rows, seeds, some, vertex_types, widths
 
-from mgraph.algorithms.spanning_forest.kernels import EDGE_MASK, TOP
+from mgraph.algorithms.spanning_forest.kernels import TOP
+from mgraph.algorithms.spanning_forest.local_edges import order_keys
 from mgraph.partition import Partition
 
 LONG = 20  # of rows up to 75 arcs
@@ -34,17 +35,11 @@ def _of_rows(draw: st.DrawFn) -> tuple[DrawnRows, dict]:
 
 def lightest_arcs(draw: st.DrawFn) -> Case:
     r, args = _of_rows(draw)
+    keys = order_keys(np, args["weights"])
+    lowest = draw(st.sampled_from([int(keys.min(initial=0)), np.iinfo(np.int64).min]))
+    bounds = {"base": r.base, "longest": draw(st.sampled_from([LONG, 100])), "lowest": lowest}
     out = {"above": Unwritten(r.num_owned, r.types.vertex), "arcs": Unwritten(r.num_owned, np.int64)}
-    return Case({**args, "base": r.base, "longest": draw(st.sampled_from([LONG, 100])), **out})
-
-
-def lightest_arcs_of_hubs(draw: st.DrawFn) -> Case:
-    r, args = _of_rows(draw)
-    out = {"above": Unwritten(r.num_owned, r.types.vertex), "arcs": Unwritten(r.num_owned, np.int64)}
-    runs = draw(st.integers(1, r.num_owned))
-    args |= {"hi": runs, "num_rows": args["hi"], "num_runs": runs}
-    order = ("lo", "hi", "num_rows", "num_runs", "indptr", "targets", "weights")
-    return Case({**{name: args[name] for name in order}, "longest": LONG, **out})
+    return Case({**args, **bounds, **out})
 
 
 def sort_rows(r: DrawnRows) -> None:
@@ -59,30 +54,6 @@ def positions(r: DrawnRows) -> np.ndarray:
     """Return the position of every state."""
     states = np.arange(r.num_states)
     return states if r.multiplier == 1 else Partition(r.num_states, r.multiplier, cyclic=True).position(states)
-
-
-def find_uppers(draw: st.DrawFn) -> Case:
-    r = draw(rows())
-    sort_rows(r)
-    args = {"lo": 0, "hi": r.num_owned, "indptr": r.indptr, "targets": r.targets}
-    shape = {"base": r.base, "stride": r.stride, "multiplier": r.multiplier}
-    return Case({**args, **shape, **{name: Unwritten(r.num_owned, np.int64) for name in ("uppers", "lengths")}})
-
-
-def _edges(r: DrawnRows) -> dict[str, Any]:
-    """Return bounds of the edges of every row: a part of its arcs, at its end."""
-    lengths = (r.random.random(r.num_owned) * (np.diff(r.indptr) + 1)).astype(np.int64)
-    offsets = np.concatenate([[0], np.cumsum(lengths)])
-    return {"offsets": offsets, "num_rows": r.num_owned, "uppers": r.indptr[1:] - lengths}
-
-
-def find_arcs(draw: st.DrawFn) -> Case:
-    r = draw(rows())
-    edges = _edges(r)
-    total = int(edges["offsets"][-1])
-    chosen = r.random.integers(0, max(total, 1), draw(st.integers(0, 100)) if total else 0)
-    out = {"rows": Unwritten(len(chosen), np.int64), "arcs": Unwritten(len(chosen), np.int64)}
-    return Case({"lo": 0, "hi": len(chosen), "chosen": chosen, **edges, **out})
 
 
 def sort_list(result: Arrays, place: int, prefix: str = "") -> Arrays:
@@ -102,39 +73,106 @@ def sort_list(result: Arrays, place: int, prefix: str = "") -> Arrays:
     return result
 
 
-def mark_tree(draw: st.DrawFn) -> Case:
-    n = draw(st.integers(1, 500))
-    dtype = draw(vertex_types)
-    random = np.random.default_rng(draw(seeds))
-    labels = random.integers(0, 3, n).astype(dtype)
-    args = {"lo": 0, "hi": -(-n // 32), "num_states": n, "labels": labels, "tree": draw(st.integers(0, 3))}
-    return Case({**args, "bits": Unwritten(-(-n // 32), np.uint32)})
+def _labels(draw: st.DrawFn, r: DrawnRows) -> np.ndarray:
+    """Return the tree of every state, of few or many trees."""
+    return r.random.integers(0, draw(st.sampled_from([2, 50])), r.num_states).astype(r.types.vertex)
 
 
-def list_edges(draw: st.DrawFn) -> Case:
+def list_light(draw: st.DrawFn) -> Case:
     r = draw(rows())
-    edges = _edges(r)
+    sort_rows(r)
+    total = len(r.targets)
     weights = any_weights(draw, r)
-    total = int(edges["offsets"][-1])
     wide = draw(st.booleans()) or weights.itemsize == 8
-    if draw(st.booleans()):
-        # Hundreds of rows without edges among the edges of a warp.
-        edges["offsets"] = np.concatenate([[0], np.repeat(edges["offsets"][1:], 40)])
-        edges["uppers"] = np.repeat(edges["uppers"], 40)
-        edges["num_rows"] = 40 * r.num_owned
-    num_labels = max(r.num_states, r.base + edges["num_rows"])
-    labels = r.random.integers(0, draw(st.sampled_from([2, 50])), num_labels).astype(r.types.vertex)
-    room = draw(st.sampled_from([total, total // 2]))
-    lo = draw(st.integers(0, total))
-    middle = int(r.random.integers(-3, 3)) if wide else int(r.random.integers(-3, 3)) << 32
-    least, most = draw(st.sampled_from([(np.iinfo(np.int64).min, TOP), (middle, TOP), (-TOP, middle)]))
-    giant = draw(st.integers(0, 2))
-    num_rows = edges.pop("num_rows")
-    args = {"lo": lo, "hi": total, **edges, "targets": r.targets, "weights": weights, "labels": labels, "base": r.base}
-    args |= {"inside": bits(labels == giant) if draw(st.booleans()) else None}
-    args |= {"bounds": np.array([least, most, room, num_rows, giant]), "counters": np.zeros(1, np.int64)}
+    room = draw(st.sampled_from([total, total // 4]))
+    keys = order_keys(np, weights)
+    heaviest = int(r.random.choice(keys)) if total and draw(st.booleans()) else TOP
+    last = int(r.random.integers(0, r.num_states)) if draw(st.booleans()) else TOP
+    shape = r.num_owned, r.base, r.stride, r.multiplier
+    args = {"lo": draw(st.integers(0, total)), "hi": total, "indptr": r.indptr, "targets": r.targets}
+    args |= {"weights": weights, "labels": _labels(draw, r)}
+    args |= {"bounds": np.array([heaviest, last, room, *shape, 32]), "counters": np.zeros(1, np.int64)}
     args |= {"ends": Unwritten(2 * room, r.types.vertex), "keys": Unwritten(room, np.int64)}
     return Case(args | {"edges": Unwritten(room, np.int64) if wide else None}, lambda result: sort_list(result, 0))
+
+
+def list_rows(draw: st.DrawFn) -> Case:
+    r = draw(rows())
+    out = {name: Unwritten(r.num_owned, np.int64) for name in ("rows", "lengths")}
+
+    def sort_rows(result: Arrays) -> Arrays:
+        count = int(result["counters"][0])
+        order = np.argsort(result["rows"][:count])
+        for column in (result["rows"], result["lengths"]):
+            column[:count] = column[order]
+        return result
+
+    args = {"lo": 0, "hi": r.num_owned, "indptr": r.indptr, "labels": _labels(draw, r), "base": r.base}
+    return Case(args | {"counters": np.zeros(2, np.int64)} | out, sort_rows)
+
+
+def _listed(room: int) -> Callable[[Arrays], Arrays]:
+    """Return what sorts a list of arcs, as their order may differ, and drops them where they do not fit."""
+
+    def sort_arcs(result: Arrays) -> Arrays:
+        count = int(result["counters"][0])
+        if count <= room:
+            result["arcs"][:count].sort()
+            return result
+        return {name: result[name] for name in ("counters", "written arcs", "best") if name in result}
+
+    return sort_arcs
+
+
+def list_outside(draw: st.DrawFn) -> Case:
+    r = draw(rows())
+    labels = _labels(draw, r)
+    weights = any_weights(draw, r)
+    outside = np.flatnonzero(labels[r.base : r.base + r.num_owned] != labels[0])
+    offsets = np.concatenate([[0], np.cumsum(np.diff(r.indptr)[outside])])
+    total = int(offsets[-1])
+    room = draw(st.sampled_from([total, total // 4]))
+    shape = len(outside), r.base, r.stride, r.multiplier
+    args = {"lo": draw(st.integers(0, total)), "hi": total, "offsets": offsets, "rows": outside, "indptr": r.indptr}
+    args |= {"targets": r.targets, "weights": weights, "labels": labels}
+    args |= {"bounds": np.array([room, *shape, 32]), "counters": np.zeros(1, np.int64)}
+    has_best = weights.itemsize <= 4 and draw(st.booleans())
+    out = {"arcs": Unwritten(room, np.int64), "best": np.full(len(outside), TOP) if has_best else None}
+    return Case(args | out, _listed(room))
+
+
+def append_best(draw: st.DrawFn) -> Case:
+    random = np.random.default_rng(draw(seeds))
+    n = draw(st.integers(0, 300))
+    best = np.where(random.random(n) < 0.5, TOP, random.integers(-(2**40), 2**40, n))
+    room = draw(st.sampled_from([n, n // 4]))
+    args = {"lo": 0, "hi": n, "best": best, "mask": 2**32 - 1, "capacity": room, "counters": np.zeros(1, np.int64)}
+    return Case(args | {"arcs": Unwritten(room, np.int64)}, _listed(room))
+
+
+def _chosen(draw: st.DrawFn, r: DrawnRows) -> np.ndarray:
+    """Return some arcs."""
+    return r.random.integers(0, max(len(r.targets), 1), draw(st.integers(0, 100)) if len(r.targets) else 0)
+
+
+def find_ends(draw: st.DrawFn) -> Case:
+    r = draw(rows())
+    arcs = _chosen(draw, r)
+    args = {"lo": 0, "hi": len(arcs), "arcs": arcs, "indptr": r.indptr, "num_rows": r.num_owned, "targets": r.targets}
+    args |= {"base": r.base, "stride": r.stride, "multiplier": r.multiplier}
+    higher = Unwritten(len(arcs), np.int64) if draw(st.booleans()) else None
+    return Case(args | {"lower": Unwritten(len(arcs), np.int64), "higher": higher})
+
+
+def list_arcs(draw: st.DrawFn) -> Case:
+    r = draw(rows())
+    arcs = _chosen(draw, r)
+    weights = any_weights(draw, r)
+    wide = draw(st.booleans()) or weights.itemsize == 8
+    args = {"lo": 0, "hi": len(arcs), "arcs": arcs, "indptr": r.indptr, "num_rows": r.num_owned, "targets": r.targets}
+    args |= {"weights": weights, "labels": _labels(draw, r), "base": r.base, "shift": 32}
+    args |= {"ends": Unwritten(2 * len(arcs), r.types.vertex), "keys": Unwritten(len(arcs), np.int64)}
+    return Case(args | {"edges": Unwritten(len(arcs), np.int64) if wide else None})
 
 
 def _work(draw: st.DrawFn) -> tuple[np.random.Generator, int, dict]:
@@ -155,14 +193,12 @@ def _work(draw: st.DrawFn) -> tuple[np.random.Generator, int, dict]:
 
 def sample_edges(draw: st.DrawFn) -> Case:
     r = draw(rows())
-    edges = _edges(r)
-    weights = any_weights(draw, r)
     step = draw(st.sampled_from([1, 7]))
-    count = -(-int(edges["offsets"][-1]) // step)
-    labels = r.random.integers(0, draw(st.sampled_from([2, 50])), r.num_states).astype(r.types.vertex)
-    args = {"lo": 0, "hi": count, "step": step, "packed": int(draw(st.booleans()) and weights.itemsize < 8), **edges}
-    args |= {"targets": r.targets, "weights": weights, "labels": labels, "base": r.base}
-    return Case(args | {"keys": Unwritten(count, np.int64)})
+    count = -(-len(r.targets) // step)
+    args = {"lo": 0, "hi": count, "step": step, "indptr": r.indptr, "num_rows": r.num_owned, "targets": r.targets}
+    args |= {"weights": any_weights(draw, r), "labels": _labels(draw, r)}
+    args |= {"base": r.base, "stride": r.stride, "multiplier": r.multiplier}
+    return Case(args | {"keys": Unwritten(count, np.int64), "positions": Unwritten(count, np.int64)})
 
 
 def find_lightest(draw: st.DrawFn) -> Case:
@@ -221,7 +257,7 @@ def take_edges(draw: st.DrawFn) -> Case:
     best[some(random, len(own), 0.2)] = TOP
     numbers = np.concatenate([[0], np.cumsum(is_root)]).astype(above.dtype)
     args = {"lo": 0, "hi": len(own), "above": own, "best": best, "numbers": numbers[base:], "base": base}
-    return Case(args | {"mask": draw(st.sampled_from([EDGE_MASK, -1])), "forest": Unwritten(len(own), np.int64)})
+    return Case(args | {"mask": draw(st.sampled_from([2**32 - 1, -1])), "forest": Unwritten(len(own), np.int64)})
 
 
 def join(draw: st.DrawFn) -> Case:
