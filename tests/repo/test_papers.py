@@ -6,6 +6,8 @@ import contextlib
 import importlib
 import json
 import pathlib
+import sys
+from types import SimpleNamespace
 
 import click
 import contract
@@ -287,6 +289,37 @@ def test_each_paper_runs_quickly_is_recorded_and_drawn(paper, backend_name, tmp_
     assert lines[-1]["method"] == "mgraph"
     assert {path.suffix for path in (tmp_path / "figures").iterdir()} == {".png", ".svg"}
     assert all(path.stat().st_size > 1000 for path in (tmp_path / "figures").iterdir())
+
+
+@pytest.mark.ci
+def test_kernels_and_verbs_of_ranks_are_timed_in_the_search_alone():
+    rank_times = importlib.import_module("papers.rank_times")
+    with InProcessCluster(2) as cluster, mg.rmat(6, cluster=cluster) as g:
+        mg.bfs(g, 1, method="sweep").close()
+        cluster.run(rank_times.begin)
+        with mg.bfs(g, 1, method="sweep") as result:
+            mg.validate(result)
+            took = 1e3 * result.stats.seconds["traverse"]
+        for found in cluster.run(rank_times.end):
+            assert {"sweep_frontier", "settle_level", "allreduce", "alltoallv", "allgather"} <= {*found}
+            assert not any("valid" in name or "translate" in name for name in found)
+            assert 0 < sum(found.values()) < took
+        left = cluster.run(lambda rank: {*vars(rank.backend), *vars(rank.comm)} & {"launch", *rank_times.VERBS})
+        assert left == [set(), set()]
+
+
+def test_ranks_on_gpus_are_timed_by_events(monkeypatch):
+    clock = iter(range(100))
+
+    class Event:
+        def record(self):
+            self.at = next(clock)
+
+    cuda = SimpleNamespace(Event=Event, get_elapsed_time=lambda began, ended: float(ended.at - began.at))
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=cuda))
+    mark, between = importlib.import_module("papers.rank_times")._marks(SimpleNamespace(name="cuda"))
+    began = mark()
+    assert between(began, mark()) == 1.0
 
 
 @pytest.mark.ci
