@@ -3,7 +3,7 @@
     python bench/papers_report.py
 
 A part is between `<!-- measured: PAPER -->` and `<!-- end -->`. The records are those of `bench/five_papers.py` on the
-machine that was measured last; parts of papers without records stay as they are.
+machine where that part was measured last; parts without records stay as they are.
 """
 
 from __future__ import annotations
@@ -27,19 +27,22 @@ def main() -> None:
 
 
 def lines_of(results: pathlib.Path) -> list[dict]:
-    """Return the newest lines of the machine that was measured last."""
+    """Return the newest lines of each paper, of the machine where it was measured last."""
     read = [json.loads(line) for path in sorted(results.glob("*.jsonl")) for line in path.read_text().splitlines()]
     found = tables.newest(read)
-    last = max(found, key=lambda line: line["date"], default={"machine": ""})["machine"]
-    return [line for line in found if line["machine"] == last]
+    last = {line["paper"]: line["machine"] for line in sorted(found, key=lambda line: line["date"])}
+    return [line for line in found if line["machine"] == last[line["paper"]]]
 
 
 def write(document: pathlib.Path, lines: list[dict]) -> None:
     """Replace the measured parts of a document, and draw its figures beside it."""
     text = document.read_text()
     for paper in dict.fromkeys(line["paper"] for line in lines):
-        (figure,) = figures.draw(paper, [line for line in lines if line["paper"] == paper], document.parent, [".svg"])
-        part = f"{tables.tables(paper, lines)}\n\n![the paper's figure, drawn again]({figure.name})"
+        part = tables.tables(paper, lines)
+        if paper in figures.DRAWN:
+            of_paper = [line for line in lines if line["paper"] == paper]
+            (figure,) = figures.draw(paper, of_paper, document.parent, [".svg"])
+            part += f"\n\n![the paper's figure, drawn again]({figure.name})"
         pattern = rf"(<!-- measured: {paper} -->\n).*?(<!-- end -->)"
         text, count = re.subn(pattern, lambda found, part=part: f"{found[1]}\n{part}\n\n{found[2]}", text, flags=re.S)
         if count != 1:
