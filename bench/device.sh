@@ -7,7 +7,8 @@
 #   bench/device.sh parts LOGS      one GPU: preparations of a forest
 #   bench/device.sh wide LOGS       one GPU: a forest of a graph of more than 2^32 edges
 #   bench/device.sh compact LOGS N  N GPUs: scale 28, and the largest graph that they hold, in the compact layout
-#   bench/device.sh papers LOGS     one GPU: the five papers, with road maps of the folder ROADS if there is one
+#   bench/device.sh papers LOGS     one GPU: the five papers, with road maps of the folder ROADS if there is one; all
+#                                   GPUs under LocalCUDACluster: the first paper's sweeps
 #   bench/device.sh costs LOGS      one GPU: what the choice by measured rates gains
 #   bench/device.sh sanitize LOGS   one GPU: every algorithm under the tools of compute-sanitizer
 #   bench/device.sh counters LOGS   one GPU: hardware counters of searches that miss their goals
@@ -87,7 +88,7 @@ case $what in
     cp docs/scaling* "$logs/"
     ;;
   *)
-    sed -n '2,18p' "$0" >&2
+    sed -n '2,19p' "$0" >&2
     exit 2
     ;;
 esac

@@ -1,15 +1,22 @@
-"""The tables of docs/papers.md, from records: a row for each method, a column for each graph."""
+"""The tables of docs/papers.md, from records: a row for each method, a column for each graph.
+
+Of ranks of a cluster a row has a graph on a number of ranks, and the shares of the time.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-KIND = ("machine", "paper", "graph", "algorithm", "method", "runs_on")
+KIND = ("machine", "paper", "graph", "algorithm", "method", "runs_on", "ranks")
 # Tables of each paper: a title, and which lines are in it. Rates are in arcs of the graph, as the papers count them.
 TABLES: dict[str, tuple[tuple[str, Callable[[dict], bool]], ...]] = {
     "kolganov_paths": (
         ("BFS, G arcs/s", lambda line: line["algorithm"] == "bfs"),
         ("SSSP, G arcs/s", lambda line: line["algorithm"] == "sssp"),
+    ),
+    "kolganov_ranks": (
+        ("BFS by sweeps", lambda line: line["algorithm"] == "bfs"),
+        ("SSSP by sweeps", lambda line: line["algorithm"] == "sssp"),
     ),
     "kolganov_forests": (
         ("RMAT, milliseconds", lambda line: line["graph"].startswith("rmat")),
@@ -30,7 +37,7 @@ TABLES: dict[str, tuple[tuple[str, Callable[[dict], bool]], ...]] = {
 def newest(lines: list[dict]) -> list[dict]:
     """Return the newest line of each kind, in the order of the runs; not those of small graphs."""
     kept = {
-        tuple(line[name] for name in KIND): line
+        tuple(line.get(name) for name in KIND): line
         for line in lines
         if line.get("bench") == "papers" and not line["quick"]
     }
@@ -42,7 +49,10 @@ def tables(paper: str, lines: list[dict]) -> str:
     of_paper = [line for line in lines if line["paper"] == paper]
     found = []
     for title, is_in in TABLES[paper]:
-        if chosen := [line for line in of_paper if is_in(line)]:
+        chosen = [line for line in of_paper if is_in(line)]
+        if chosen and "shares" in chosen[0]:
+            found.append(table_of_shares(title, chosen))
+        elif chosen:
             is_rate = title.endswith("arcs/s")
             found.append(table(title, chosen, lambda line, is_rate=is_rate: _value(line, is_rate)))
     commits = ", ".join(dict.fromkeys(line["commit"] for line in of_paper))
@@ -56,6 +66,21 @@ def table(title: str, lines: list[dict], value: Callable[[dict], str]) -> str:
     rows = [[title, *map(_short, graphs)], ["---"] * (1 + len(graphs))]
     for method in dict.fromkeys(line["method"] for line in lines):
         rows.append([method, *(cells.get((method, graph), "") for graph in graphs)])
+    return _markdown(rows)
+
+
+def table_of_shares(title: str, lines: list[dict]) -> str:
+    """Return a table of times, rates and shares: a row for each graph and number of ranks."""
+    names = list(lines[0]["shares"])
+    rows = [[title, "ranks", "ms", "G arcs/s", *names], ["---"] * (4 + len(names))]
+    for line in sorted(lines, key=lambda line: (line["n"], line["arcs"], line["ranks"])):
+        values = [_value(line, is_rate) for is_rate in (False, True)]
+        shares = [f"{line['shares'][name]:.0%}" for name in names]
+        rows.append([line["graph"], str(line["ranks"]), *values, *shares])
+    return _markdown(rows)
+
+
+def _markdown(rows: list[list[str]]) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 

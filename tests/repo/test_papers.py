@@ -292,6 +292,40 @@ def test_each_paper_runs_quickly_is_recorded_and_drawn(paper, backend_name, tmp_
 
 
 @pytest.mark.ci
+@pytest.mark.parametrize("backend_name", [place for place in PLACES if place.values != ("emulated",)])
+def test_sweeps_on_a_cluster_are_recorded_with_the_shares_of_their_time(backend_name, tmp_path, monkeypatch):
+    record = importlib.import_module("record")
+    monkeypatch.setattr(record, "RESULTS", tmp_path / "results")
+    words = ["kolganov_ranks", "--backend", backend_name, "--quick", "--record", "--commit", "none"]
+    done = CliRunner().invoke(importlib.import_module("five_papers").main, words, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    lines = record.lines(backend_name)
+    launcher = "LocalCluster" if backend_name == "cpu" else "LocalCUDACluster"
+    assert {line["launcher"] for line in lines} == {launcher}
+    numbers = {line["ranks"] for line in lines}
+    assert 1 in numbers and (backend_name != "cpu" or numbers == {1, 2})
+    assert len(lines) == 2 * 2 * len(numbers) and all(line["validated"] for line in lines)
+    for line in lines:
+        shares = line["shares"]
+        assert [*shares] == ["sweep kernel", "other kernels", "reduction", "rest"]
+        assert sum(shares.values()) == pytest.approx(1, abs=1e-3) and min(shares.values()) >= 0
+        assert shares["sweep kernel"] and shares["other kernels"] and (line["ranks"] == 1 or shares["reduction"])
+
+
+def test_ranks_are_powers_of_two_and_all_of_them():
+    numbers_of_ranks = module("kolganov_paths", "ranks").numbers_of_ranks
+    assert [numbers_of_ranks(most) for most in (1, 2, 3, 4, 6)] == [[1], [1, 2], [1, 2, 3], [1, 2, 4], [1, 2, 4, 6]]
+
+
+def test_other_distances_on_more_ranks_end_the_run(cluster):
+    require_same = module("kolganov_paths", "ranks").require_same
+    with mg.rmat(4, cluster=cluster) as g:
+        require_same(g, "bfs", [1, 2], [1, 2])
+        with pytest.raises(SystemExit, match="bfs of rmat4 on 1 rank: the distances differ"):
+            require_same(g, "bfs", [1, 2], [1, 3])
+
+
+@pytest.mark.ci
 def test_kernels_and_verbs_of_ranks_are_timed_in_the_search_alone():
     rank_times = importlib.import_module("papers.rank_times")
     with InProcessCluster(2) as cluster, mg.rmat(6, cluster=cluster) as g:
@@ -361,3 +395,31 @@ def test_tables_have_the_newest_record_of_each_method(tmp_path):
     document.write_text("no part")
     with pytest.raises(click.ClickException, match="0 parts for guo"):
         report.write(document, report.lines_of(tmp_path))
+
+
+def test_table_of_a_cluster_has_shares_and_a_machine_of_its_own(tmp_path):
+    report = importlib.import_module("papers_report")
+    facts = {"bench": "papers", "quick": False, "n": 8, "arcs": 9, "arcs_per_s": 2e9, "median_ms": 3.0}
+    facts |= {"date": "2026-01-02", "commit": "c", "graph": "rmat3", "method": "mgraph, sweep", "runs_on": "cuda"}
+    shares = {"sweep kernel": 0.5, "other kernels": 0.125, "reduction": 0.25, "rest": 0.125}
+    ranks = [
+        facts | {"paper": "kolganov_ranks", "machine": "new", "algorithm": name, "ranks": number, "shares": shares}
+        for name in ("bfs", "sssp")
+        for number in (2, 1)
+    ]
+    lines = [facts | {"paper": "kolganov_paths", "machine": "old", "algorithm": "bfs", "date": "2026-01-01"}, *ranks]
+    (tmp_path / "all.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
+    document = tmp_path / "papers.md"
+    papers = ("kolganov_paths", "kolganov_ranks")
+    document.write_text("".join(f"<!-- measured: {paper} -->\n<!-- end -->\n" for paper in papers))
+    report.write(document, report.lines_of(tmp_path))
+    text = document.read_text()
+    row = "| 3 | 2 | 50% | 12% | 25% | 12% |"
+    head = "| ranks | ms | G arcs/s | sweep kernel | other kernels | reduction | rest |"
+    assert [line for line in text.splitlines() if "rmat3 |" in line and "BFS, G" not in line] == 2 * [
+        f"| rmat3 | 1 {row}",
+        f"| rmat3 | 2 {row}",
+    ]
+    assert f"| BFS by sweeps {head}" in text and f"| SSSP by sweeps {head}" in text
+    assert "Medians; old, c." in text and "Medians; new, c." in text
+    assert text.count(".svg") == 1
