@@ -410,7 +410,7 @@ def _sort_packed(
         firsts = np.arange(1, comm.size, dtype=np.uint64) * np.uint64(shard.user_stride)
         shift = np.uint64(of_vertex + of_weight)
         # The source of an edge is below the last vertex.
-        firsts = np.minimum(firsts, np.uint64(shard.info.num_vertices - 1)) << shift
+        firsts = np.minimum(firsts, np.uint64(max(shard.info.num_vertices - 1, 0))) << shift
         ends = shard.backend.to_host(xp.searchsorted(words, shard.backend.to_device(firsts))).tolist()
         parts = [words[a:b] for a, b in zip([0, *ends], [*ends, len(words)], strict=True)]
         words = xp.concatenate(comm.alltoallv(parts))

@@ -219,7 +219,7 @@ def test_filtered_forests_on_gpus_equal_those_on_the_cpu(cluster):
     with mg.rmat(14, cluster=cluster) as g, mg.rmat(14, cluster=InProcessCluster(1, backend="cpu")) as same:
         forest = mg.minimum_spanning_forest(g)
         wanted = mg.minimum_spanning_forest(same)
-        assert forest.stats.supersteps[1]["heavy"]
+        assert "outside" in [step["method"] for step in forest.stats.supersteps]
         for column, other in zip(forest, wanted, strict=True):
             assert column.digest() == other.digest()
         mg.validate(forest)

@@ -30,8 +30,10 @@ from mgraph.types import Array
 
 # The lowest key.
 MIN_KEY = int(np.iinfo(np.int64).min)
-# Arcs sampled to find the bound of light edges; every second one is an edge's arc to its lower end.
+# Arcs sampled to find the bound of light edges; every second one leads to a lower position, and is not counted.
 SAMPLES = 8192
+# Edges of a sample up to a bound, at least: the number that these represent is certain to a quarter.
+MIN_LIGHT = 16
 # Bits of a weight's key in one word with an edge's name, by the bytes of a weight.
 KEY_BITS = {1: 16, 2: 24, 4: 32}
 # Two positions below this fit one word.
@@ -69,7 +71,7 @@ class Sample:
 
     def bound(self, count: int) -> Bound:
         """Return the bound up to which there are so many edges, by estimate."""
-        place = count // self.weight
+        place = min(max(count // self.weight, MIN_LIGHT), len(self.keys) - 1)
         heaviest = int(np.partition(self.keys, place)[place])
         place -= int(np.count_nonzero(self.keys < heaviest))
         return Bound(heaviest, int(np.partition(self.positions[self.keys == heaviest], place)[place]))
@@ -139,7 +141,7 @@ class OwnEdges:
                 0, self.num_arcs, self.shard.rows.indptr, self.shard.rows.targets, self.weights, labels,
                 self.backend.to_device(np.array([*bounds, self.shift])), counters, work.ends, work.keys, work.edges,
             )  # fmt: skip
-            found = int(counters[0])
+            found = int(self.backend.to_host(counters)[0])
             if found <= capacity:
                 return work.first(found)
             capacity = found
@@ -164,7 +166,7 @@ class OwnEdges:
         capacity = min(capacity, num_arcs) + num_rows
         while True:
             arcs = xp.empty(capacity, np.int64)
-            counters[0] = 0
+            counters = xp.zeros(1, np.int64)
             bounds = (capacity, num_rows, self.base, partition.stride, partition.multiplier, self.shift)
             list_outside[self.backend](
                 0, num_arcs, offsets, rows, shard.rows.indptr, shard.rows.targets, self.weights, labels,
@@ -173,7 +175,7 @@ class OwnEdges:
             if best is not None:
                 mask = (1 << self.shift) - 1
                 append_best[self.backend](0, num_rows, best, mask, capacity, counters, arcs)
-            found = int(counters[0])
+            found = int(self.backend.to_host(counters)[0])
             if found <= capacity:
                 return arcs[:found]
             capacity = found
