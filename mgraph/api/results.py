@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 # Fields of trace records that are summed over the ranks.
-SUMMED = ("arcs", "bytes", "light", "heavy", "edges", "link_bytes", "host_parts", "skipped_parts", "skipped_units")
+SUMMED = ("arcs", "bytes", "listed", "edges", "link_bytes", "host_parts", "skipped_parts", "skipped_units")
 
 
 @dataclass(frozen=True)

@@ -42,13 +42,16 @@ extern "C" __global__ void find_farthest(i64 lo, i64 hi, i64 grain_bits, const d
   }
 }
 
-// A block processes a work item: its threads share the grains' states, then the far grains.
+// A block processes a work item: its threads share the latest stamps, the states of each grain that
+// has a later one, then the far grains.
 extern "C" __global__ void __launch_bounds__(1024)
     find_reach(i64 lo, i64 hi, const i64* shape, const dist_t* bounds, const i64* ranges,
                const i64* visited, const dist_t* states, const i32* stamps, const i32* latest,
                const dist_t* far_states, const vertex_t* far_parents, dist_t* reach) {
   __shared__ dist_t least;
   __shared__ vertex_t position;
+  __shared__ i32 lowered[1024];
+  __shared__ i32 count;
   const dist_t top = top_of<dist_t>::value();
   const vertex_t none = top_of<vertex_t>::value();
   i64 grain_bits = shape[0];
@@ -63,16 +66,28 @@ extern "C" __global__ void __launch_bounds__(1024)
     __syncthreads();
     dist_t own = top;
     vertex_t at = none;
-    for (i64 grain = near[0]; grain < near[1] && !((item & 1) && !shape[1]); grain++) {
-      if (latest[grain] <= seen) continue;
-      for (i64 i = threadIdx.x; i < (i64)1 << grain_bits; i += blockDim.x) {
-        i64 state = (grain << grain_bits) + i;
-        if (stamps[state] <= seen || own < states[state]) continue;
-        vertex_t place = position_of((vertex_t)state, shape[2], shape[3]);
-        if (states[state] == own && at <= place) continue;
-        own = states[state];
-        at = place;
+    i64 end = (item & 1) && !shape[1] ? near[0] : near[1];
+    for (i64 begin = near[0]; begin < end; begin += blockDim.x) {
+      if (threadIdx.x == 0) count = 0;
+      __syncthreads();
+      i64 grain = begin + threadIdx.x;
+      if (grain < end && latest[grain] > seen) lowered[atomic_add(&count, 1)] = threadIdx.x;
+      __syncthreads();
+      for (int k = 0; k < count; k++) {
+        i64 first = (begin + lowered[k]) << grain_bits, last = first + ((i64)1 << grain_bits);
+#pragma unroll 4
+        for (i64 i = first + threadIdx.x; i < last; i += blockDim.x) {
+          // Loaded at once: most of a grain that was lowered has a late stamp.
+          i32 stamp = stamps[i];
+          dist_t state = states[i];
+          if (stamp <= seen || own < state) continue;
+          vertex_t place = position_of((vertex_t)i, shape[2], shape[3]);
+          if (state == own && at <= place) continue;
+          own = state;
+          at = place;
+        }
       }
+      __syncthreads();  // all threads have read the list
     }
     if (own < top) lower(&least, own);
     __syncthreads();

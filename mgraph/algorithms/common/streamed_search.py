@@ -58,8 +58,7 @@ def sssp_streamed(
     search = StreamedSearch(shard, comm, sources, trace, dtype, limit)
     while True:
         search.settle()
-        search.exchange()
-        reach = search.reach.find()
+        reach = search.exchange()
         least = comm.allreduce(reach.min()[None], "min")[0]
         if least == search.top:
             return Traversal(search.states[search.own], search.parents.finish())
@@ -82,8 +81,9 @@ class StreamedSearch:
     ----------
     states
         Of all vertices, padded to whole segments.
-    improved
-        How many improvements of this rank have been read from the counter, which sums up those since an exchange.
+    improved, streamed
+        How many improvements of this rank have been read from the counter, which sums up those since an exchange; how
+        many all ranks had made since when parts had been streamed.
     counts
         What has been read since then.
     """
@@ -119,7 +119,7 @@ class StreamedSearch:
         bounds = least_weight, limit, self.top
         self.reach = Reach(shard, blocks, self.states, self.parents.parents, bounds)
         self.counters = backend.xp.zeros(1, np.int64)
-        self.improved = 0
+        self.improved = self.streamed = 0
         self.counts = self._no_counts()
         self._begin(shard, sources)
 
@@ -157,32 +157,34 @@ class StreamedSearch:
                 return
             self.reach.note()
 
-    def exchange(self) -> None:
-        """Lower states to the minimum over the ranks, and record a superstep."""
+    def exchange(self) -> np.ndarray:
+        """Lower states to the minimum over the ranks; return what is in reach, and record a superstep."""
         (improved,) = self.comm.sum(int(self.counters[0]))
         if improved:
             self.comm.allreduce(self.exchanged, "min")
             if self.comm.size > 1:
                 self.reach.note()
-        self.trace.superstep(
-            method="sweep",
-            frontier=improved,
-            arcs=self.counts["edges"] << self.both_ways,
-            reduced_bytes=self.exchanged.nbytes if improved else 0,
-            **self.counts,
-        )
-        self.counts = self._no_counts()
+        reach = self.reach.find()
+        self._record("sweep", improved - self.streamed, reduced_bytes=self.exchanged.nbytes if improved else 0)
         self.counters[:] = 0
-        self.improved = 0
+        self.improved = self.streamed = 0
+        return reach
+
+    def _record(self, method: str, improved: int, **more: int) -> None:
+        """Record a superstep, with what has been read since the one before."""
+        self.trace.superstep(method, improved, self.counts["edges"] << self.both_ways, **more, **self.counts)
+        self.counts = self._no_counts()
 
     def stream(self, chosen: np.ndarray) -> None:
-        """Visit host parts, in order: each reads what earlier ones have lowered."""
+        """Visit host parts, in order: each reads what earlier ones have lowered; record a superstep."""
         between = max(len(self.blocks.parts) // SETTLES_A_PASS, 1)
         for k, part in enumerate(self.blocks.stream(chosen, weighted=self.is_weighted)):
             if k and k % between == 0 and self.blocks.resident.num_units:
                 self._sweep_resident()
             self._visit(1 + int(chosen[k]), part)
         self.counts |= self.blocks.counts | {"edges": self.counts["edges"]}
+        (self.streamed,) = self.comm.sum(int(self.counters[0]))
+        self._record("stream", self.streamed)
 
     def _visit(self, index: int, part: Blocks) -> None:
         for _ in range(WEIGHT_SWEEPS if self.is_weighted else LEVEL_SWEEPS):

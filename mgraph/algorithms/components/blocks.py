@@ -30,6 +30,7 @@ def link_blocks(shard: Shard, comm: Communicator, trace: Trace) -> Roots:
         for part in blocks.on_device(weighted=False):
             link_edges[backend](0, part.num_units, *part.edges, part.shape.segment_bits, *union.layout, union.parents)
         union.compress_paths()
+        backend.synchronize()  # the superstep has the time of the launches
         # The trace has no arcs: an edge is read once for both.
         trace.superstep("link", len(union.parents), blocks.num_edges, **blocks.counts)
         union.exchange_forests()

@@ -74,7 +74,9 @@ class ParentSweeps:
     def lower_to_nearer(self, part: Blocks) -> None:
         """Lower parents over the edges of a part that explain a distance."""
         weights = part.weights if self.is_weighted else None
-        sweep_nearer[self.shard.backend](0, part.num_units, *part.edges, weights, self.shape, self.dist, self.parents)
+        sweep_nearer[self.shard.backend](
+            0, part.num_units, *part.edges, weights, part.shape.segment_bits, self.shape, self.dist, self.parents
+        )  # fmt: skip
 
     def lower_over_all(self) -> None:
         """Lower parents over all edges that explain a distance.

@@ -27,12 +27,18 @@ def _lower_to_equal(u, v, w, dist, hops, stride, multiplier, parents):
         atomic_min(parents, v, position_of(u, stride, multiplier))
 
 
-@kernel(lanes=256, vertex_t="parents", weight_t="weights", dist_t="dist")
+@kernel(
+    lanes=1024,
+    block=1024,
+    shared_bytes=lambda dist, segment_bits, **_: dist.itemsize << segment_bits,
+    vertex_t="parents",
+    weight_t="weights",
+    dist_t="dist",
+)
 def sweep_nearer(
-    lo, hi, unit_tiles, unit_segments, tile_edges, tile_starts, words, weights, shape, dist, parents
+    lo, hi, unit_tiles, unit_segments, tile_edges, tile_starts, words, weights, segment_bits, shape, dist, parents
 ):  # fmt: skip
     """Find for every reached vertex the first nearer one that explains its distance."""
-    segment_bits = shape[0]
     both_ways = shape[1]
     stride = shape[2]
     multiplier = shape[3]

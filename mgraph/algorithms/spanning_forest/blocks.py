@@ -55,12 +55,16 @@ def msf_over_blocks(shard: Shard, comm: Communicator, trace: Trace, maximum: boo
     forest = _Forest(shard, comm, maximum)
     blocks = forest.blocks
     bound = _light_bound(shard.backend, blocks, forest.capacity, maximum)
-    light = forest.join_light(bound)
-    trace.superstep("shrink", num_positions, blocks.num_edges, light=light, heavy=0, **blocks.counts)
+    forest.list_light(bound)
+    trace.superstep("light", num_positions, blocks.num_edges, listed=forest.count, **blocks.counts)
+    forest.join()
+    trace.superstep("shrink", num_positions, 0)
     if comm.any(bound != TOP):
         num_trees = forest.num_trees
-        heavy = forest.join_heavy(bound)
-        trace.superstep("shrink", num_trees, blocks.num_edges, light=0, heavy=heavy, **blocks.counts)
+        forest.list_heavy(bound)
+        trace.superstep("heavy", num_trees, blocks.num_edges, listed=forest.count, **blocks.counts)
+        forest.join()
+        trace.superstep("shrink", num_trees, 0)
     edges = forest.edges()
     # The rounds of all ranks need its memory.
     del forest, blocks
@@ -102,8 +106,11 @@ class _Forest:
         Edges of the forest so far, in pieces.
     capacity
         The most edges of a list.
-    listed
-        The list, while there is one: rounds take it, so that its memory is free once they have made another.
+    listed, count
+        The list, while there is one: rounds take it, so that its memory is free once they have made another. The edges
+        that were listed, of which it may have a forest alone.
+    words
+        Every position's lightest edge, until it is taken.
     """
 
     def __init__(self, shard: Shard, comm: Communicator, maximum: bool) -> None:
@@ -117,28 +124,34 @@ class _Forest:
         self.labels = xp.arange(self.num_trees, dtype=shard.partition.dtype)
         self.taken: list[NamedEdges] = []
         self.listed: WorkList | None = None
+        self.count = 0
+        self.words: Array | None = None
         self.is_wide = any(weights.itemsize > 4 for weights in _weights_of(self.blocks))
         self.capacity = min(self.blocks.num_edges, _capacity(self.num_trees, is_wide=self.is_wide))
         self.counters = xp.zeros(1, np.int64)
 
-    def join_light(self, bound: int) -> int:
-        """Join positions over their lightest edges and all up to the bound; return how many are listed."""
+    def list_light(self, bound: int) -> None:
+        """List the edges up to the bound, and find every position's lightest edge, if it fits one word."""
         if self.is_wide or not self.num_trees:
-            count = self._list(MIN_KEY, bound)
-        else:
-            words = self.backend.xp.full(self.num_trees, TOP, np.int64)
-            count = self._list(MIN_KEY, bound, lambda part: self._find_lightest(part, words))
-            self._join_ends(words)
-            del words
-        self._join()
-        return count
+            self._list(MIN_KEY, bound)
+            return
+        words = self.words = self.backend.xp.full(self.num_trees, TOP, np.int64)
+        self._list(MIN_KEY, bound, lambda part: self._find_lightest(part, words))
 
-    def join_heavy(self, bound: int) -> int:
-        """Join the trees over the edges beyond the bound; return how many lead between trees."""
+    def list_heavy(self, bound: int) -> None:
+        """List the edges beyond the bound that lead between trees."""
         # Where the bound is TOP the trees are joined over all edges already, also those with that key.
-        count = self._list(min(bound, TOP - 1) + 1, TOP)
-        self._join()
-        return count
+        self._list(min(bound, TOP - 1) + 1, TOP)
+
+    def join(self) -> None:
+        """Join the trees over every position's lightest edge, if they were found, then over the list."""
+        if self.words is not None:
+            self._join_ends(self.words)
+            self.words = None
+        edges, tree_of, self.num_trees = self._forest_of_list()
+        self.taken.append(edges)
+        if tree_of is not None:
+            self.labels = translated(self.backend, self.labels, tree_of)
 
     def edges(self) -> NamedEdges:
         """Return the edges taken."""
@@ -156,12 +169,12 @@ class _Forest:
             0, part.num_units, *part.edges, part.weights, self._parameters(part), words
         )  # fmt: skip
 
-    def _list(self, low: int, high: int, visit: Callable[[Blocks], None] = lambda _: None) -> int:
-        """List the edges between trees with keys low .. high, or their forest; return their number.
+    def _list(self, low: int, high: int, visit: Callable[[Blocks], None] = lambda _: None) -> None:
+        """List the edges between trees with keys low .. high, or their forest, and count them.
 
         Call `visit` for each part of the blocks too.
         """
-        count = length = 0
+        length = self.count = 0
         listed = self._empty_list()
         for part in self.blocks.on_device():
             visit(part)
@@ -175,7 +188,7 @@ class _Forest:
                 )  # fmt: skip
                 found = int(self.counters[0])
                 if found <= self.capacity:
-                    count += found - length
+                    self.count += found - length
                     length = found
                     continue
                 # What did not fit is listed again: in halves, or a unit after its list has been made short.
@@ -188,7 +201,6 @@ class _Forest:
                 listed, length = self._shortened()
                 runs.append((first, last))
         self.listed = listed.first(length)
-        return count
 
     def _empty_list(self) -> WorkList:
         return WorkList.empty(self.backend, self.capacity, self.labels.dtype, wide=True)
@@ -218,13 +230,6 @@ class _Forest:
         assert listed is not None, "edges have been listed"
         self.listed = None
         return listed
-
-    def _join(self) -> None:
-        """Join the trees over the list, of which the forest is in the result."""
-        edges, tree_of, self.num_trees = self._forest_of_list()
-        self.taken.append(edges)
-        if tree_of is not None:
-            self.labels = translated(self.backend, self.labels, tree_of)
 
     def _join_ends(self, words: Array) -> None:
         """Take every position's lightest edge; keep of the list what leads between trees."""

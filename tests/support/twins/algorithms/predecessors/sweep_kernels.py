@@ -29,7 +29,8 @@ def _shared(draw: st.DrawFn) -> tuple[np.random.Generator, dict, np.ndarray]:
 
 def sweep_nearer(draw: st.DrawFn) -> Case:
     _, args, parents = _shared(draw)
-    return Case({**args, "parents": parents})
+    rest = {name: args.pop(name) for name in ("shape", "dist")}
+    return Case({**args, "segment_bits": SEGMENT_BITS, **rest, "parents": parents})
 
 
 def sweep_equal(draw: st.DrawFn) -> Case:
