@@ -48,13 +48,15 @@ def test_forests_equal_kruskals_for_any_number_of_ranks_and_order(case, clusters
 @pytest.mark.covering(every=2)
 @pytest.mark.parametrize("num_ranks", [1, 3])
 @pytest.mark.parametrize("case", [case for case in FORESTS if case.num_vertices >= 200], ids=lambda case: case.name)
-def test_light_edges_first(case, num_ranks, clusters, filtering):
+def test_light_edges_first(case, num_ranks, clusters, filtering, monkeypatch):
     for order in ORDERS:
-        with graph_of(case, clusters[num_ranks], order) as g:
-            forest = mg.minimum_spanning_forest(g)
-            check(forest, case, order)
-            if len(case.sources) > 8 * case.num_vertices - 1:
-                assert "outside" in [step["method"] for step in forest.stats.supersteps]
+        for few_outside, method in (0, "outside"), (10**6, "heavy"):
+            monkeypatch.setattr(loop, "FEW_OUTSIDE", few_outside)
+            with graph_of(case, clusters[num_ranks], order) as g:
+                forest = mg.minimum_spanning_forest(g)
+                check(forest, case, order)
+                if len(case.sources) > 8 * case.num_vertices - 1:
+                    assert method in [step["method"] for step in forest.stats.supersteps]
 
 
 @pytest.mark.ci
@@ -208,7 +210,8 @@ def test_too_short_list_is_allocated_again(clusters):
     short, long = (own.light(labels, own_edges.ALL, room) for room in (1, own.num_arcs))
     assert len(short) == len(long) == own.num_arcs // 2
     assert sorted(short.keys.tolist()) == sorted(long.keys.tolist())
-    short, long = (own.outside(labels, room) for room in (1, own.num_arcs))
+    rows = own.rows_outside(labels)
+    short, long = (own.outside(labels, rows, room) for room in (1, own.num_arcs))
     assert sorted(short.tolist()) == sorted(long.tolist())
 
 

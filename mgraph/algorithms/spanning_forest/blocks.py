@@ -107,8 +107,7 @@ class _Forest:
     capacity
         The most edges of a list.
     listed, count
-        The list, while there is one: rounds take it, so that its memory is free once they have made another. The edges
-        that were listed, of which it may have a forest alone.
+        The list, until rounds take it, so that its memory is freed; the edges listed, of which it may have a forest.
     words
         Every position's lightest edge, until it is taken.
     """

@@ -2,7 +2,7 @@
 
     every vertex but hubs takes its lightest edge, found in its row
     list the light edges between trees, and join these
-    list the edges outside the largest tree, each from its end there, and join these
+    list the other edges between trees, and join these: where one tree has most vertices, from the rows outside it
 
     join: on every rank, by itself, trees are joined over its list in rounds; the edges taken are a forest of the list
         every rank gathers the forests of all ranks, and joins trees over these
@@ -46,6 +46,8 @@ from mgraph.types import Array
 # Then most trees are joined to one, and few of the other edges leave it.
 LIGHT = 2
 SHARE = 256
+# Rows outside the largest tree are few if they have at most one in FEW_OUTSIDE of the arcs.
+FEW_OUTSIDE = 4
 # Vertices of this many arcs, hubs, take no edge: others' lead to them.
 HUB = 2048
 
@@ -70,7 +72,7 @@ def msf(shard: Shard, comm: Communicator, trace: Trace, maximum: bool = False, *
         forest.join_candidates(candidates_of(found, forest.own), bound)
     if bound != TOP:
         forest.keep(shard.backend.xp.empty(0, np.int64), bound)
-        forest.join_outside()
+        forest.join_heavy()
     return forest.taken
 
 
@@ -157,12 +159,19 @@ class _Forest:
         arcs = self.own.in_order(arcs)
         self.join(self.own.work_list(arcs, self.labels), arcs, bound)
 
-    def join_outside(self) -> None:
-        """Join trees over the edges outside the largest tree."""
-        num_trees = self.num_trees
-        arcs = self.own.in_order(self.own.outside(self.labels, self._listed()))
+    def join_heavy(self) -> None:
+        """Join trees over the other edges, listed from outside the largest tree where few arcs are outside."""
+        outside = self.own.rows_outside(self.labels)
+        num_outside, num_arcs = self.comm.sum(outside.num_arcs, self.own.num_arcs)
+        if num_outside * FEW_OUTSIDE > num_arcs:
+            del outside
+            work = self.own.light(self.labels, ALL, self.own.sample(self.labels).capacity(ALL))
+            self.trace.superstep("heavy", self.num_trees, self.own.num_arcs, listed=len(work))
+            self.join(work, None, TOP)
+            return
+        arcs = self.own.in_order(self.own.outside(self.labels, outside, self._listed()))
         work = self.own.work_list(arcs, self.labels)
-        self.trace.superstep("outside", num_trees, self.own.num_arcs, listed=len(work))
+        self.trace.superstep("outside", self.num_trees, outside.num_arcs, listed=len(work))
         self.join(work, arcs, TOP)
 
     def _listed(self) -> int:

@@ -84,6 +84,14 @@ class Sample:
         return (count + 4 * math.isqrt(count) + 4) * self.weight
 
 
+class OutsideRows(NamedTuple):
+    """Rows outside the largest tree, where the arcs of each begin in a list of all of these, and how many there are."""
+
+    rows: Array
+    offsets: Array
+    num_arcs: int
+
+
 @dataclass(frozen=True)
 class GatheredEdges:
     """Edges of all ranks by (lower position, higher position): weights as keys, and places before they were sorted."""
@@ -146,22 +154,28 @@ class OwnEdges:
                 return work.first(found)
             capacity = found
 
-    def outside(self, labels: Array, capacity: int) -> Array:
-        """List the arcs of the edges between trees, from the rows outside the largest tree.
-
-        That is the tree of the first state, a hub, where one tree has most states. Edges into it are listed at their
-        other ends. `capacity` is as for `light`.
-        """
+    def rows_outside(self, labels: Array) -> OutsideRows:
+        """List the rows outside the tree of the first state, a hub: the largest, where one tree has most states."""
         xp = self.backend.xp
         shard = self.shard
-        partition = shard.partition
         counters = xp.zeros(2, np.int64)
         rows, lengths = (xp.empty(shard.num_owned, np.int64) for _ in range(2))
         list_rows[self.backend](0, shard.num_owned, shard.rows.indptr, labels, self.base, counters, rows, lengths)
         num_rows, num_arcs = self.backend.to_host(counters).tolist()
         offsets = xp.zeros(num_rows + 1, np.int64)
         xp.cumsum(lengths[:num_rows], out=offsets[1:])
-        del lengths
+        return OutsideRows(rows, offsets, num_arcs)
+
+    def outside(self, labels: Array, outside: OutsideRows, capacity: int) -> Array:
+        """List the arcs of the edges between trees, from the rows outside the largest tree.
+
+        Edges into it are listed at their other ends. `capacity` is as for `light`.
+        """
+        xp = self.backend.xp
+        shard = self.shard
+        partition = shard.partition
+        rows, offsets, num_arcs = outside
+        num_rows = len(offsets) - 1
         best = None if self.wide else xp.full(num_rows, TOP, np.int64)
         capacity = min(capacity, num_arcs) + num_rows
         while True:
