@@ -64,7 +64,8 @@ def msf(shard: Shard, comm: Communicator, trace: Trace, maximum: bool = False, *
         trace.checkpoints.expect(1, began)
         forest.keep(shard.backend.xp.empty(0, np.int64), MIN_KEY)
     else:
-        forest.labels, forest.num_trees, forest.taken = forest_of(found, comm, forest.own)
+        forest.labels, forest.num_trees, taken = forest_of(found, comm, forest.own)
+        forest.taken.append(taken)
     if found is None or found.bound == MIN_KEY:
         bound = forest.join_light()
     else:
@@ -73,7 +74,7 @@ def msf(shard: Shard, comm: Communicator, trace: Trace, maximum: bool = False, *
     if bound != TOP:
         forest.keep(shard.backend.xp.empty(0, np.int64), bound)
         forest.join_heavy()
-    return forest.taken
+    return shard.backend.xp.concatenate(forest.taken)
 
 
 class _Forest:
@@ -84,12 +85,11 @@ class _Forest:
     labels, num_trees
         The tree of every state, and how many there are.
     taken
-        This rank's arcs that are in the forest.
+        This rank's arcs that are in the forest, in pieces.
     """
 
     labels: Array
     num_trees: int
-    taken: Array
 
     def __init__(self, shard: Shard, comm: Communicator, trace: Trace, own: OwnEdges, is_persistent: bool) -> None:
         self.shard = shard
@@ -97,6 +97,7 @@ class _Forest:
         self.trace = trace
         self.backend = shard.backend
         self.own = own
+        self.taken: list[Array] = []
         self.persistent: PersistentBackend | None = None
         if is_persistent:
             assert isinstance(self.backend, PersistentBackend), "the variant applies to no other"
@@ -114,7 +115,8 @@ class _Forest:
             0, num_owned, rows.indptr, rows.targets, self.own.weights, base, HUB, lowest, own, arcs
         )  # fmt: skip
         if self.comm.size == 1 and self.persistent is not None:
-            self.taken, self.labels, self.num_trees = join_vertices_persistent(self.persistent, own, arcs)
+            taken, self.labels, self.num_trees = join_vertices_persistent(self.persistent, own, arcs)
+            self.taken.append(taken)
             self.trace.superstep("rows", num_owned, len(rows.targets))
             return
         above = gather_states(self.shard, self.comm, own)
@@ -129,12 +131,13 @@ class _Forest:
         take_edges[self.backend](0, num_owned, own, arcs, roots, base, -1, taken)
         self.trace.superstep("rows", self.shard.partition.num_positions, len(rows.targets))
         num_roots = self.num_trees if self.comm.size == 1 else int(roots[-1] - roots[0])
-        self.taken = taken[: num_owned - num_roots]
+        self.taken.append(taken[: num_owned - num_roots])
 
     def keep(self, candidates: Array, bound: int) -> None:
         """Keep the state if it is due, with the arcs of candidates below a weight; collective."""
         if self.trace.checkpoints.are_due(self.comm):
-            keep_forest(self.trace, self.own, self.labels, self.taken, candidates, bound)
+            taken = self.backend.xp.concatenate(self.taken)
+            keep_forest(self.trace, self.own, self.labels, taken, candidates, bound)
 
     def join_light(self) -> int:
         """Join trees over the light edges; return a weight below which all edges are done, TOP if all are."""
@@ -194,7 +197,7 @@ class _Forest:
         if self.comm.size > 1:
             self.keep(taken, bound)
             taken, tree_of, num_trees = self._join_all(taken, bound == TOP)
-        self.taken = self.backend.xp.concatenate([self.taken, taken])
+        self.taken.append(taken)
         if bound != TOP and tree_of is not None:
             self.labels = translated(self.backend, self.labels, tree_of)
             self.num_trees = num_trees
