@@ -88,14 +88,22 @@ def measure(rank: Rank, key: str, runs: int, everything: bool) -> dict[str, tupl
 
     # Weights of the same order that do not fit a float32.
     fine = dataclasses.replace(shard.rows, weights=shard.rows.weights.astype(np.float64) * (1 + 2**-40))
-    wide = dataclasses.replace(shard, stored_rows=fine)
+    wide = with_weights(shard, fine.weights)
     lines["two minima"] = (timed(rank, lambda: forest(wide), runs), 0.0)
     assert (sorted_arcs(rank, forest(wide)) == wanted).all()
-    ranked = dataclasses.replace(shard, stored_rows=dataclasses.replace(fine, weights=ranks(rank, fine.weights)))
+    ranked = with_weights(shard, ranks(rank, fine.weights))
+    assert (sorted_arcs(rank, forest(ranked)) == wanted).all()
     prepared = timed(rank, lambda: ranks(rank, fine.weights), runs)
     lines["ranks"] = (timed(rank, lambda: forest(ranked), runs), prepared)
     lines["sorted rows"] = (0.0, timed(rank, lambda: sort_rows(rank, shard), runs))
     return lines
+
+
+def with_weights(shard: Shard, weights: Array) -> Shard:
+    """Return the shard with other weights."""
+    bounds = {"min_weight": weights.min().item(), "max_weight": weights.max().item()}
+    info = dataclasses.replace(shard.info, **bounds)
+    return dataclasses.replace(shard, info=info, stored_rows=dataclasses.replace(shard.rows, weights=weights))
 
 
 def timed(rank: Rank, work: Callable[[], object], runs: int) -> float:

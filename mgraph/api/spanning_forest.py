@@ -48,7 +48,8 @@ class Forest(Result):
         Whether this is the heaviest forest instead of the lightest.
     stats
         What the result cost. Phases: forest, translate. Supersteps: `rows` adds the lightest edge of each vertex,
-        `shrink` joins trees by the edges of each rank alone, each `merge` by the remaining edges of all ranks.
+        `light` joins trees over light edges, `outside` or `heavy` over the others; after each of these `merge` joins
+        them over the forests of all ranks. In the layouts of blocks each `list` is followed by `shrink`, which joins.
     """
 
     cut = cut

@@ -46,7 +46,7 @@ def compute_spanning_forest(
             weights = columns["weights"]
             total = exact_sum(rank.backend.xp, weights)
             if weights.dtype.kind != "f":
-                columns["weights"] = weights.astype(np.int64)
+                columns["weights"] = weights.astype(np.int64, copy=False)
         trace.move_seconds("forest", "checkpoint", trace.checkpoints.seconds)
         rank.objects[key] = StoredForest(first, columns, maximum, labels=shard.labels)
     return {

@@ -295,7 +295,7 @@ def test_bfs_over_blocks_uses_at_most_the_planned_memory(source, num_ranks, tmp_
 
 
 @pytest.mark.parametrize("source", [Rmat(13), Rmat(13, weights="float64"), Grid(200, 200)], ids=lambda s: s.name)
-@pytest.mark.parametrize("num_ranks", [1, 3])
+@pytest.mark.parametrize("num_ranks", [1, 3, 8])
 @pytest.mark.parametrize(("layout", "part"), [("rows", "while msf runs"), ("compact", JOINED)], ids=["rows", "compact"])
 def test_forest_uses_at_most_the_planned_memory(source, layout, part, num_ranks):
     planned = plan_graph(source, num_ranks, "cpu", 1 << 30, layout).parts[part]
@@ -309,15 +309,15 @@ def test_forest_uses_at_most_the_planned_memory(source, layout, part, num_ranks)
     assert 0.2 * planned < taken < planned + (1 << 19)
 
 
-@pytest.mark.parametrize("num_ranks", [1, 2])
-def test_forest_that_would_not_fit_is_refused_before_it_begins(num_ranks, monkeypatch):
+@pytest.mark.parametrize(("num_ranks", "shares"), [(1, (0, 1 / 3, 1 / 2)), (2, (3 / 4,))])
+def test_forest_that_would_not_fit_is_refused_before_it_begins(num_ranks, shares, monkeypatch):
     source = Rmat(13)
     planned = plan_graph(source, num_ranks, "cpu", 1 << 30).parts["while msf runs"]
     monkeypatch.setattr(CpuBackend, "limits", dataclasses.replace(LIMITS["cpu"], tried_bytes=0))
     with InProcessCluster(num_ranks) as cluster, Graph.from_source(source, cluster=cluster) as g:
         wrap_run(monkeypatch, "spanning_forest.boruvka", lambda loop: lambda *args: pytest.fail("it began"))
-        for free in (0, planned // 3, planned // 2):
-            monkeypatch.setattr(CpuBackend, "free_bytes", lambda self, free=free: free)
+        for share in shares:
+            monkeypatch.setattr(CpuBackend, "free_bytes", lambda self, share=share: int(share * planned))
             with pytest.raises(WouldNotFit, match="a spanning forest takes") as refused:
                 minimum_spanning_forest(g)
             ranks = re.search(r"use (\d+) ranks with as much", str(refused.value))

@@ -72,7 +72,7 @@ class ParentSweeps:
         self.parents[states] = self.shard.backend.to_device(positions)
 
     def lower_to_nearer(self, part: Blocks) -> None:
-        """Lower parents over the edges of a part that explain a distance."""
+        """Lower parents over the edges of a part that explain a distance; distances are padded to whole segments."""
         weights = part.weights if self.is_weighted else None
         sweep_nearer[self.shard.backend](
             0, part.num_units, *part.edges, weights, part.shape.segment_bits, self.shape, self.dist, self.parents

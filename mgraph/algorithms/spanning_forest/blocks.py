@@ -26,7 +26,7 @@ from mgraph.algorithms.derived import EDGE_BLOCKS
 from mgraph.algorithms.spanning_forest.blocks_kernels import find_lightest_ends, hook_ends, list_block_edges
 from mgraph.algorithms.spanning_forest.boruvka import Round, WorkList, agree_on_best, boruvka, join_and_renumber
 from mgraph.algorithms.spanning_forest.kernels import TOP, remove_cycles, take_edges
-from mgraph.algorithms.spanning_forest.local_edges import MIN_KEY, order_keys
+from mgraph.algorithms.spanning_forest.local_edges import MIN_KEY, PACKED_POSITIONS, order_keys
 from mgraph.algorithms.variant import GraphSizes, Variant
 from mgraph.backends.base import Backend
 from mgraph.comm.base import Communicator
@@ -43,26 +43,24 @@ LISTED = 1 << 18
 WIDE_SHARE = 4
 # Edges of which the weights are sampled to find the bound of light ones.
 SAMPLES = 1 << 16
-# Two positions below this fit one word.
-MAX_POSITIONS = 1 << 31
 
 
 def msf_over_blocks(shard: Shard, comm: Communicator, trace: Trace, maximum: bool = False) -> NamedEdges:
     """Return this rank's edges of the lightest spanning forest, or of the heaviest; each edge is on one rank."""
     num_positions = shard.partition.num_positions
-    if num_positions > MAX_POSITIONS:
+    if num_positions > PACKED_POSITIONS:
         raise UsageError(f"a forest of {num_positions:,} vertices with edges needs rows: use layout rows")
     forest = _Forest(shard, comm, maximum)
     blocks = forest.blocks
     bound = _light_bound(shard.backend, blocks, forest.capacity, maximum)
     forest.list_light(bound)
-    trace.superstep("light", num_positions, blocks.num_edges, listed=forest.count, **blocks.counts)
+    trace.superstep("list", num_positions, blocks.num_edges, listed=forest.count, **blocks.counts)
     forest.join()
     trace.superstep("shrink", num_positions, 0)
     if comm.any(bound != TOP):
         num_trees = forest.num_trees
         forest.list_heavy(bound)
-        trace.superstep("heavy", num_trees, blocks.num_edges, listed=forest.count, **blocks.counts)
+        trace.superstep("list", num_trees, blocks.num_edges, listed=forest.count, **blocks.counts)
         forest.join()
         trace.superstep("shrink", num_trees, 0)
     edges = forest.edges()

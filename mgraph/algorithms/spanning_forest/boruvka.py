@@ -91,16 +91,12 @@ class Round:
         The new number of every tree.
     best
         The name of every tree's best edge.
-    taken, rest
-        The names of all edges taken so far, as boruvka() returns them, and the edges that are left.
     """
 
     num_trees: int
     num_edges: int
     labels: Array
     best: Array
-    taken: Array
-    rest: WorkList
 
 
 AfterRound = Callable[[Round], None]
@@ -150,7 +146,7 @@ def boruvka(
         if taken_keys is not None:
             take_edges[backend](0, num_trees, above, least, joined.numbers, 0, -1, taken_keys[num_taken:])
         num_taken += num_trees - joined.num_trees
-        after_round(Round(num_trees, len(work), joined.labels, best, taken[:num_taken], rest))
+        after_round(Round(num_trees, len(work), joined.labels, best))
         tables.append(joined.labels)
         num_trees = joined.num_trees
         work = rest

@@ -46,6 +46,8 @@ from mgraph.types import Array
 # Then most trees are joined to one, and few of the other edges leave it.
 LIGHT = 2
 SHARE = 256
+# Of an edge that all ranks gather: columns, their order, ends, a key, and what a round makes of these.
+GATHERED_BYTES = 80
 # Rows outside the largest tree are few if they have at most one in FEW_OUTSIDE of the arcs.
 FEW_OUTSIDE = 4
 # Vertices of this many arcs, hubs, take no edge: others' lead to them.
@@ -153,14 +155,13 @@ class _Forest:
         if last.weight == TOP:
             last = ALL  # also of the edges of this weight
         work = self.own.light(self.labels, last, sample.capacity(last))
-        self.trace.superstep("light", self.num_trees, self.own.num_arcs, listed=len(work))
-        self.join(work, None, last.weight)
+        self.join(work, None, last.weight, "light", self.own.num_arcs)
         return last.weight
 
     def join_candidates(self, arcs: Array, bound: int) -> None:
         """Join trees over the candidates of a checkpoint."""
         arcs = self.own.in_order(arcs)
-        self.join(self.own.work_list(arcs, self.labels), arcs, bound)
+        self.join(self.own.work_list(arcs, self.labels), arcs, bound, "light", 0)
 
     def join_heavy(self) -> None:
         """Join trees over the other edges, listed from outside the largest tree where few arcs are outside."""
@@ -169,19 +170,13 @@ class _Forest:
         if num_outside * FEW_OUTSIDE > num_arcs:
             del outside
             work = self.own.light(self.labels, ALL, self.own.sample(self.labels).capacity(ALL))
-            self.trace.superstep("heavy", self.num_trees, self.own.num_arcs, listed=len(work))
-            self.join(work, None, TOP)
+            self.join(work, None, TOP, "heavy", self.own.num_arcs)
             return
-        arcs = self.own.in_order(self.own.outside(self.labels, outside, self._listed()))
-        work = self.own.work_list(arcs, self.labels)
-        self.trace.superstep("outside", self.num_trees, outside.num_arcs, listed=len(work))
-        self.join(work, arcs, TOP)
+        capacity = max(LIGHT * self.num_trees, self.own.num_arcs // SHARE)
+        arcs = self.own.in_order(self.own.outside(self.labels, outside, capacity))
+        self.join(self.own.work_list(arcs, self.labels), arcs, TOP, "outside", outside.num_arcs)
 
-    def _listed(self) -> int:
-        """Return how many edges a list has room for at first."""
-        return max(LIGHT * self.num_trees, self.own.num_arcs // SHARE)
-
-    def join(self, work: WorkList, arcs: Array | None, bound: int) -> None:
+    def join(self, work: WorkList, arcs: Array | None, bound: int, step: str, scanned: int) -> None:
         """Join trees over this rank's list, then over the forests of all ranks' lists.
 
         Parameters
@@ -190,10 +185,14 @@ class _Forest:
             The arc of each edge by its name; None if names are arcs.
         bound
             No edge below this weight that is not in a list is needed.
+        step, scanned
+            What the superstep is called, and how many arcs were scanned for the list.
         """
         is_last = bound == TOP or self.comm.size > 1
+        listed = len(work)
         taken, tree_of, num_trees = self._join_list(work, is_last)
         taken = taken if arcs is None else arcs[taken]
+        self.trace.superstep(step, self.num_trees, scanned, listed=listed)
         if self.comm.size > 1:
             self.keep(taken, bound)
             taken, tree_of, num_trees = self._join_all(taken, bound == TOP)
@@ -211,10 +210,11 @@ class _Forest:
 
     def _join_all(self, arcs: Array, is_last: bool) -> tuple[Array, Array | None, int]:
         """Join trees over the forests of all ranks' lists: as boruvka(), but for this rank's arcs."""
-        edges, first = self.own.gather(self.comm, arcs)
-        self.trace.superstep("merge", self.num_trees, len(edges.weights))
-        taken, tree_of, num_trees = self._join_list(self.own.list_gathered(edges, self.labels), is_last)
-        places = edges.origins[taken] - first
+        work, places = self.own.gather(self.comm, arcs, self.labels)
+        listed = len(work)
+        taken, tree_of, num_trees = self._join_list(work, is_last)
+        self.trace.superstep("merge", self.num_trees, 0, listed=listed)
+        places = places[taken]
         return arcs[places[(places >= 0) & (places < len(arcs))]], tree_of, num_trees
 
 
@@ -230,11 +230,16 @@ def forest_bytes(sizes: GraphSizes) -> int:
     edges = sizes.edges
     trees = states // 4
     wide = 2 * edges >= 1 << name_bits(sizes.weight)
+    ranks = sizes.partition.num_ranks
     # A list may be longer than the light edges, by the error of a sample; a round makes another of it.
-    listed = min(edges, 5 * max(LIGHT * trees, edges // SHARE) // 2)
+    listed = min(edges, 5 * max(LIGHT * trees // ranks, edges // SHARE) // 2)
     lists = 2 * listed * (2 * vertex + (16 if wide else 8)) + (8 * edges if sizes.weight == 8 else 0)
     # Of a vertex: its lightest arc, that if taken, its place and its arcs' among those outside, and its parent.
     vertices = (4 * 8 + vertex) * owned + 3 * vertex * states + trees * (3 * 8 + 4 * vertex)
+    if ranks > 1:
+        # Every rank has the forests of all ranks' lists: of all edges where these are few, else of the light ones.
+        gathered = ranks * edges if ranks * edges <= 2 * LIGHT * trees else LIGHT * trees
+        lists = max(lists, GATHERED_BYTES * gathered)
     # Of an edge: three columns, before and after they are sorted, and their order; user ids of all states.
     columns = 8 * 8 * owned + (sizes.id_bytes * states if sizes.partition.cyclic else 0)
     return max(vertices + lists, columns)

@@ -30,9 +30,9 @@ CANDIDATES = "candidates"
 
 
 def keep_forest(trace: Trace, own: OwnEdges, labels: Array, taken: Array, candidates: Array, bound: int) -> None:
-    """Keep the state: the trees of all states, the arcs taken by this rank, and of its candidates; collective.
+    """Keep the state: the trees of all states, and this rank's arcs that are taken or candidates; collective.
 
-    No edge below the weight `bound` but these candidates is needed.
+    No edge below the weight `bound` but these candidates is needed; if it is TOP, no other at all.
     """
     since = time.monotonic()
     if bound != TOP:

@@ -1,9 +1,9 @@
 """Boruvka's steps: select each tree's lightest edge, break cycles of two, join trees, contract edges.
 
-An edge between two trees is one of the arcs from its lower end to its higher end, in the rows of the lower end's rank:
-such arcs rise with (lower position, higher position). A work list holds for each edge the trees of its ends, adjacent
-in `ends`, and its place in the total order: `keys` is weight << shift | name where both fit; else `keys` is the weight
-and `edges` the name. Weights are integers of the same order: `weight_sort_key`.
+An edge is found by one of its arcs. Those from lower to higher ends rise with (lower position, higher position), and
+name edges; of edges outside a tree (`list_outside`) others are found too, and sorted. A work list holds for each edge
+the trees of its ends, adjacent in `ends`, and its place in the total order: `keys` is weight << shift | name where both
+fit; else `keys` is the weight and `edges` the name. Weights are integers of the same order: `weight_sort_key`.
 """
 
 from __future__ import annotations

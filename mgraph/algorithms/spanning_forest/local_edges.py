@@ -85,21 +85,11 @@ class Sample:
 
 
 class OutsideRows(NamedTuple):
-    """Rows outside the largest tree, where the arcs of each begin in a list of all of these, and how many there are."""
+    """Rows outside a tree; the arcs of all of them are numbered, and `offsets` has the first number of each row."""
 
     rows: Array
     offsets: Array
     num_arcs: int
-
-
-@dataclass(frozen=True)
-class GatheredEdges:
-    """Edges of all ranks by (lower position, higher position): weights as keys, and places before they were sorted."""
-
-    lower: Array
-    higher: Array
-    weights: Array
-    origins: Array
 
 
 class OwnEdges:
@@ -155,7 +145,7 @@ class OwnEdges:
             capacity = found
 
     def rows_outside(self, labels: Array) -> OutsideRows:
-        """List the rows outside the tree of the first state, a hub: the largest, where one tree has most states."""
+        """List the rows outside the tree of the first state, in degree order a hub: the largest, if one is large."""
         xp = self.backend.xp
         shard = self.shard
         counters = xp.zeros(2, np.int64)
@@ -164,18 +154,18 @@ class OwnEdges:
         num_rows, num_arcs = self.backend.to_host(counters).tolist()
         offsets = xp.zeros(num_rows + 1, np.int64)
         xp.cumsum(lengths[:num_rows], out=offsets[1:])
-        return OutsideRows(rows, offsets, num_arcs)
+        return OutsideRows(rows[:num_rows], offsets, num_arcs)
 
     def outside(self, labels: Array, outside: OutsideRows, capacity: int) -> Array:
-        """List the arcs of the edges between trees, from the rows outside the largest tree.
+        """List the arcs of the edges between trees, from the rows outside one tree: edges into it at their other ends.
 
-        Edges into it are listed at their other ends. `capacity` is as for `light`.
+        `capacity` is as for `light`.
         """
         xp = self.backend.xp
         shard = self.shard
         partition = shard.partition
         rows, offsets, num_arcs = outside
-        num_rows = len(offsets) - 1
+        num_rows = len(rows)
         best = None if self.wide else xp.full(num_rows, TOP, np.int64)
         capacity = min(capacity, num_arcs) + num_rows
         while True:
@@ -198,8 +188,11 @@ class OwnEdges:
         """Return the arcs of edges in the order of (lower position, higher position)."""
         return arcs[self._order(self._ends(arcs))]
 
-    def gather(self, comm: Communicator, arcs: Array) -> tuple[GatheredEdges, int]:
-        """Gather the edges of all ranks, given by their arcs, on every rank; return the place of the own ones too."""
+    def gather(self, comm: Communicator, arcs: Array, labels: Array) -> tuple[WorkList, Array]:
+        """List the edges of all ranks, each of which gives its arcs, in order under their places.
+
+        Return the list, and for each edge which of this rank's arcs it is; others are negative or beyond the last.
+        """
         xp = self.backend.xp
         columns = [*self._ends(arcs), order_keys(xp, self.weights[arcs])]
         counts = comm.allgather(np.array([len(arcs)]), np.empty(comm.size, np.int64))
@@ -207,12 +200,20 @@ class OwnEdges:
         for row, column in zip(own, columns, strict=True):
             row[: len(arcs)] = column
         padded = comm.allgather(own, xp.empty((comm.size, *own.shape), np.int64))
-        of_ranks = [padded[r, :, :count] for r, count in enumerate(counts.tolist())]
-        *ends, weights = xp.concatenate(of_ranks, axis=1)
-        origins = self._order(ends)
-        ends = [column[origins] for column in ends]
-        lower, higher = ends if len(ends) == 2 else (ends[0] >> 32, ends[0] & (2**32 - 1))
-        return GatheredEdges(lower, higher, weights[origins], origins), int(counts[: comm.rank].sum())
+        gathered = xp.concatenate([padded[r, :, :count] for r, count in enumerate(counts.tolist())], axis=1)
+        del columns, own, padded
+        order = self._order(list(gathered[:-1]))
+        *sides, keys = (column[order] for column in gathered)
+        del gathered
+        ends = xp.empty((len(order), 2), labels.dtype)
+        for side, positions in enumerate(sides if len(sides) == 2 else (sides[0] >> 32, sides[0] & (2**32 - 1))):
+            ends[:, side] = labels[self.shard.partition.state(positions)]
+        del sides
+        places = xp.arange(len(order))
+        wide = len(order) >= 1 << self.shift
+        keys = keys if wide else keys << self.shift | places
+        work = WorkList(ends.ravel(), keys, places if wide else None, self.shift)
+        return work, order - int(counts[: comm.rank].sum())
 
     def _ends(self, arcs: Array) -> list[Array]:
         """Return the positions of edges' ends: lower << 32 | higher where both fit, else two columns."""
@@ -230,15 +231,6 @@ class OwnEdges:
         """Return what sorts edges by their ends."""
         xp = self.backend.xp
         return xp.argsort(ends[0]) if len(ends) == 1 else xp.lexsort(xp.stack(ends[::-1]))
-
-    def list_gathered(self, edges: GatheredEdges, labels: Array) -> WorkList:
-        """Return a list of gathered edges, under their places."""
-        xp = self.backend.xp
-        ends = xp.stack([self.shard.partition.state(side) for side in (edges.lower, edges.higher)], axis=1)
-        places = xp.arange(len(edges.weights))
-        if self.shift and len(places) < 1 << self.shift:
-            return WorkList(labels[ends.ravel()], edges.weights << self.shift | places, None, self.shift)
-        return WorkList(labels[ends.ravel()], edges.weights, places)
 
     def work_list(self, arcs: Array, labels: Array) -> WorkList:
         """Return a list of edges in order, under their places in it."""

@@ -36,7 +36,8 @@ def _of_rows(draw: st.DrawFn) -> tuple[DrawnRows, dict]:
 def lightest_arcs(draw: st.DrawFn) -> Case:
     r, args = _of_rows(draw)
     keys = order_keys(np, args["weights"])
-    lowest = draw(st.sampled_from([int(keys.min(initial=0)), np.iinfo(np.int64).min]))
+    none_is = np.iinfo(np.int64 if args["weights"].itemsize == 8 else np.int32).min
+    lowest = draw(st.sampled_from([int(keys.min(initial=0)), int(none_is)]))
     bounds = {"base": r.base, "longest": draw(st.sampled_from([LONG, 100])), "lowest": lowest}
     out = {"above": Unwritten(r.num_owned, r.types.vertex), "arcs": Unwritten(r.num_owned, np.int64)}
     return Case({**args, **bounds, **out})
