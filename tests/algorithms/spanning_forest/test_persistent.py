@@ -16,6 +16,7 @@ from zoo import random_case
 
 from mgraph.algorithms.common.traversal import Trace
 from mgraph.algorithms.spanning_forest import filter_boruvka as loop
+from mgraph.algorithms.spanning_forest import local_edges as own_edges
 from mgraph.algorithms.spanning_forest import persistent
 from mgraph.algorithms.spanning_forest.boruvka import WorkList, boruvka, join_and_renumber
 from mgraph.algorithms.spanning_forest.kernels import TOP, remove_cycles, take_edges
@@ -116,16 +117,18 @@ def test_lightest_edges_of_vertices_equal_the_step_variant(seed):
     np.testing.assert_array_equal(as_parts(labels), as_parts(joined.labels))
 
 
-def forest_edges(case, backend, order="degree", maximum=False):
-    """Return the sorted ends of the forest's edges, on one rank."""
+def forest_edges(case, backend, order="degree", maximum=False, num_ranks=1):
+    """Return the positions of the ends of the forest's edges, sorted."""
 
     def program(shard, comm):
         arcs = loop.msf(shard, comm, Trace(backend, comm), maximum, is_persistent=backend is not HOST)
         rows = rows_of_arcs(shard, arcs)
-        ends = np.stack([backend.to_host(rows), backend.to_host(shard.rows.targets[arcs]).astype(np.int64)])
-        return sorted(zip(*np.sort(ends, axis=0).tolist(), strict=True))
+        states = backend.to_host(rows) + comm.rank * shard.partition.stride, backend.to_host(shard.rows.targets[arcs])
+        ends = np.stack([shard.partition.position(side.astype(np.int64)) for side in states])
+        return list(zip(*np.sort(ends, axis=0).tolist(), strict=True))
 
-    return run_on_ranks(program, build_shards(case, 1, order, backend))[0]
+    found = run_on_ranks(program, build_shards(case, num_ranks, order, backend))
+    return sorted(edge for of_rank in found for edge in of_rank)
 
 
 @pytest.mark.covering(every=6)
@@ -138,6 +141,14 @@ def test_forests_equal_the_step_variant(case, monkeypatch):
         monkeypatch.setattr(loop, "SHARE", 10**6)
         np.testing.assert_array_equal(forest_edges(case, EmulatedBackend(seed=4), order, maximum), wanted)
         monkeypatch.undo()
+
+
+@pytest.mark.parametrize("key_bits", [own_edges.KEY_BITS, {}], ids=["packed", "wide"])
+def test_forests_of_two_ranks_equal_the_step_variant(key_bits, monkeypatch):
+    monkeypatch.setattr(own_edges, "KEY_BITS", key_bits)
+    for case in (random_case(1, directed=False), random_case(5, directed=False)):
+        wanted = forest_edges(case, HOST)
+        assert forest_edges(case, EmulatedBackend(seed=5), num_ranks=2) == wanted
 
 
 def test_aborted_launch_raises(monkeypatch):
