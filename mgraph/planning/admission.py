@@ -112,15 +112,21 @@ def _is_generated(source: EdgeSizes) -> bool:
     return isinstance(source, (Rmat, Uniform, FixedOutDegree, Grid, Ssca2))
 
 
-def refuse_without_room(what: str, rows: Sequence[Variant], shard: Shard, comm: Communicator) -> None:
-    """Raise WouldNotFit on every rank if the variant that would run does not fit in addition to the graph on one."""
+def refuse_without_room(
+    what: str, rows: Sequence[Variant], shard: Shard, comm: Communicator, copied_bytes: int = 0
+) -> None:
+    """Raise WouldNotFit on every rank if the variant that would run does not fit in addition to the graph on one.
+
+    `copied_bytes` of every arc are copied beside what the variant takes.
+    """
     info = shard.info
     weights = None if info.weight_dtype is None else np.dtype(info.weight_dtype), info.max_weight
     variant = select(rows, Conditions.of(shard, comm))
 
     def needed(num_ranks: int) -> int:
         partition = dataclasses.replace(shard.partition, num_ranks=num_ranks)
-        return variant.bytes(GraphSizes(info.num_vertices, info.num_edges, info.directed, partition, *weights))
+        copied = copied_bytes * -(-info.num_arcs // num_ranks)
+        return copied + variant.bytes(GraphSizes(info.num_vertices, info.num_edges, info.directed, partition, *weights))
 
     if needed(comm.size) < shard.backend.limits.tried_bytes:
         return

@@ -34,7 +34,9 @@ def compute_spanning_forest(
 ) -> dict[str, Any]:
     """Find a spanning forest; store its edges as `key` and return this rank's stats."""
     shard: Shard = rank.objects[graph].for_call(rank.comm)
-    refuse_without_room("a spanning forest", SPANNING_FOREST, shard, rank.comm)
+    # Over rows the weights of a heaviest forest are inverted in a copy.
+    copied = shard.rows.weights.itemsize if maximum and shard.has_rows and shard.rows.weights is not None else 0
+    refuse_without_room("a spanning forest", SPANNING_FOREST, shard, rank.comm, copied)
     comm = rank.comm
     trace = Trace(rank.backend, rank.comm)
     # A tree, and two edges of two words.

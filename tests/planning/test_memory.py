@@ -327,6 +327,20 @@ def test_forest_that_would_not_fit_is_refused_before_it_begins(num_ranks, shares
         minimum_spanning_forest(g).close()
 
 
+@pytest.mark.parametrize("num_ranks", [1, 2])
+def test_heaviest_forest_needs_a_copy_of_the_weights(num_ranks, monkeypatch):
+    source = Rmat(13, weights="float32")
+    planned = plan_graph(source, num_ranks, "cpu", 1 << 30).parts["while msf runs"]
+    monkeypatch.setattr(CpuBackend, "limits", dataclasses.replace(LIMITS["cpu"], tried_bytes=0))
+    with InProcessCluster(num_ranks) as cluster, Graph.from_source(source, cluster=cluster) as g:
+        monkeypatch.setattr(CpuBackend, "free_bytes", lambda self: planned + 2 * g.info.num_arcs // num_ranks)
+        minimum_spanning_forest(g).close()
+        with pytest.raises(WouldNotFit, match="a spanning forest takes"):
+            minimum_spanning_forest(g, maximum=True)
+        monkeypatch.setattr(CpuBackend, "free_bytes", lambda self: planned + 5 * g.info.num_arcs // num_ranks)
+        minimum_spanning_forest(g, maximum=True).close()
+
+
 def test_arcs_beyond_the_bits_of_a_name_use_one_word_more():
     weight = np.dtype(np.float32)
     named = 1 << name_bits(weight.itemsize)
