@@ -207,7 +207,7 @@ def test_too_short_list_is_allocated_again(clusters):
         shard = clusters[1]._objects[0][g._key]
     own = own_edges.OwnEdges(shard, shard.rows.weights)
     labels = np.arange(shard.num_owned, dtype=shard.partition.dtype)
-    short, long = (own.light(labels, own_edges.ALL, room) for room in (1, own.num_arcs))
+    short, long = (own.up_to(labels, own_edges.ALL, room) for room in (1, own.num_arcs))
     assert len(short) == len(long) == own.num_arcs // 2
     assert sorted(short.keys.tolist()) == sorted(long.keys.tolist())
     rows = own.rows_outside(labels)

@@ -22,9 +22,9 @@ def exact_sum(xp: Any, values: Array) -> int:
 
     Sums of parts may be added.
     """
-    if values.dtype.kind != "f" and values.dtype.itemsize < 8:
-        return int(values.sum(dtype=np.int64))
     if values.dtype.kind != "f":
+        if values.dtype.itemsize < 8:
+            return int(values.sum(dtype=np.int64))
         # Upper and lower halves separately: each sum fits 64 bits for up to 2^31 values.
         wide = values.astype(np.int64, copy=False)
         return (int((wide >> 32).sum()) << 32) + int((wide & 0xFFFFFFFF).sum())

@@ -154,7 +154,7 @@ class _Forest:
             last = Bound(weight, int(self.comm.allreduce(np.array([position]), "min")[0]))
         if last.weight == TOP:
             last = ALL  # also of the edges of this weight
-        work = self.own.light(self.labels, last, sample.capacity(last))
+        work = self.own.up_to(self.labels, last, sample.capacity(last))
         self.join(work, None, last.weight, "light", self.own.num_arcs)
         return last.weight
 
@@ -169,7 +169,7 @@ class _Forest:
         num_outside, num_arcs = self.comm.sum(outside.num_arcs, self.own.num_arcs)
         if num_outside * FEW_OUTSIDE > num_arcs:
             del outside
-            work = self.own.light(self.labels, ALL, self.own.sample(self.labels).capacity(ALL))
+            work = self.own.up_to(self.labels, ALL, self.own.sample(self.labels).capacity(ALL))
             self.join(work, None, TOP, "heavy", self.own.num_arcs)
             return
         capacity = max(LIGHT * self.num_trees, self.own.num_arcs // SHARE)

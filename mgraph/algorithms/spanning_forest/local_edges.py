@@ -70,7 +70,7 @@ class Sample:
         return len(self.keys) * self.weight
 
     def bound(self, count: int) -> Bound:
-        """Return the bound up to which there are so many edges, by estimate."""
+        """Return the bound of the `count` first edges, estimated from the sample."""
         place = min(max(count // self.weight, MIN_LIGHT), len(self.keys) - 1)
         heaviest = int(np.partition(self.keys, place)[place])
         place -= int(np.count_nonzero(self.keys < heaviest))
@@ -119,7 +119,7 @@ class OwnEdges:
         is_edge = positions != TOP
         return Sample(keys[is_edge], positions[is_edge], step)
 
-    def light(self, labels: Array, bound: Bound, capacity: int) -> WorkList:
+    def up_to(self, labels: Array, bound: Bound, capacity: int) -> WorkList:
         """List the edges between trees up to a bound, under the numbers of their arcs to higher positions.
 
         Parameters
@@ -159,7 +159,7 @@ class OwnEdges:
     def outside(self, labels: Array, outside: OutsideRows, capacity: int) -> Array:
         """List the arcs of the edges between trees, from the rows outside one tree: edges into it at their other ends.
 
-        `capacity` is as for `light`.
+        `capacity` is as for `up_to`.
         """
         xp = self.backend.xp
         shard = self.shard
