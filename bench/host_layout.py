@@ -3,13 +3,14 @@
     python bench/host_layout.py rmat:18 --memory 24MB
     python bench/host_layout.py rmat:27 --backend cuda --record
     python bench/host_layout.py rmat:26 --backend cuda --layout split --memory 9GB
+    python bench/host_layout.py rmat:31 --backend cuda --alone
 
 The graph is built in the compact layout, in all of the memory, and then in the layout host, or --layout split, with a
 limit of --memory (the setting `mgraph.device-memory`; by default half of what the compact layout needs, as planned).
 Every call runs on both, once unmeasured; its results in the compact layout are validated, and the others must equal
 them to the bit. With --alone there is no compact graph, so that the graph may be larger than the device: results must
-equal those in the same layout without a limit, which are validated. A call that lacks memory is left out, with the
-reason.
+equal those in the same layout without a limit, which are validated; or, without --memory, there is this graph alone,
+and each of its results is validated. A call that lacks memory is left out, with the reason.
 
 `passes` are the bytes over the link as a multiple of those in host memory, predecessors included; `GB/s` are bytes over
 the link by the whole time of a call. `streaming` is their rate in the supersteps that stream parts, beside a plain
@@ -80,31 +81,34 @@ def columns_of(found: Result) -> list[np.ndarray]:
 
 
 class Runs:
-    """Calls on one graph: the time, the cost and the columns of each, by call and root."""
+    """Calls on one graph: the time, the cost and, if they are kept, the columns of each, by call and root."""
 
-    def __init__(self, g: mg.Graph, calls: tuple[str, ...], roots: list[int], *, validates: bool) -> None:
+    def __init__(
+        self, g: mg.Graph, calls: tuple[str, ...], roots: list[int], *, validates: bool, keeps: bool = True
+    ) -> None:
+        self.validates = validates
         self.seconds: dict[str, list[float]] = {}
         self.link_bytes: dict[str, int] = {}
-        self.columns: dict[tuple[str, int], list[np.ndarray]] = {}
+        self.columns: dict[tuple[str, int], list[np.ndarray] | None] = {}
         self.costs: dict[str, Costs] = {}
         for name in calls:
             try:
                 CALLS[name](g, roots[0]).close()
                 for root in roots if name in OF_ROOTS else roots[:1] * 3:
-                    self.run(name, g, root, validates=validates)
+                    self.run(name, g, root, keeps=keeps)
             except MemoryError as error:
                 click.echo(f"{name}: {error}")
 
-    def run(self, name: str, g: mg.Graph, root: int, *, validates: bool) -> None:
+    def run(self, name: str, g: mg.Graph, root: int, *, keeps: bool) -> None:
         """Run a call once."""
         with CALLS[name](g, root) as found:
+            if (name, root) not in self.columns:
+                if self.validates:
+                    mg.validate(found)
+                self.columns[name, root] = columns_of(found) if keeps else None
             self.seconds.setdefault(name, []).append(found.stats.total_s)
             self.link_bytes[name] = max(self.link_bytes.get(name, 0), sum(found.stats.link_bytes))
             self.costs[name] = found.stats
-            if (name, root) not in self.columns:
-                if validates:
-                    mg.validate(found)
-                self.columns[name, root] = columns_of(found)
 
 
 def compare(valid: Runs, other: Runs) -> None:
@@ -112,7 +116,9 @@ def compare(valid: Runs, other: Runs) -> None:
     for key, columns in other.columns.items():
         if key not in valid.columns:
             raise SystemExit(f"{key}: not validated")
-        if not all(np.array_equal(a, b) for a, b in zip(columns, valid.columns[key], strict=True)):
+        expected = valid.columns[key]
+        assert columns is not None and expected is not None, "columns are kept"
+        if not all(np.array_equal(a, b) for a, b in zip(columns, expected, strict=True)):
             raise SystemExit(f"{key}: results differ")
 
 
@@ -173,29 +179,35 @@ def main(
     recorded: bool,
     commit: str | None,
 ) -> None:
-    if memory is None:
+    is_limited = memory is not None or not alone
+    if memory is None and not alone:
         memory = str(plan_graph(parse_spec(graph), num_ranks, backend, 1 << 60, "compact").needed_bytes // 2)
     connect = {"num_ranks": num_ranks, "backend": backend}
     with mg.connect(**connect) as cluster:
         rate = min(cluster.run(copy_rate))
-        with mg.read(graph, cluster=cluster, layout=layout if alone else "compact") as g:
-            click.echo(f"{g!r}: {readable_bytes(max(one['bytes'] for one in g.build_stats))} on each rank")
-            roots = random_roots(g, num_roots, 1)
-            valid = Runs(g, calls, roots, validates=True)
-    compact = None if alone else valid
+        if is_limited:
+            with mg.read(graph, cluster=cluster, layout=layout if alone else "compact") as g:
+                click.echo(f"{g!r}: {readable_bytes(max(one['bytes'] for one in g.build_stats))} on each rank")
+                roots = random_roots(g, num_roots, 1)
+                valid = Runs(g, calls, roots, validates=True)
     with (
-        dask.config.set({"mgraph.device-memory": memory}),
+        dask.config.set({"mgraph.device-memory": memory} if memory else {}),
         mg.connect(**connect) as cluster,
         mg.read(graph, cluster=cluster, layout=layout) as g,
     ):
         stored = sum(cluster.run(host_bytes, g._key))
         held = max(one["bytes"] for one in g.build_stats)
         took = max(one["seconds"] for one in g.build_stats)
-        limit = f"{readable_bytes(held)} on each device, limited to {memory}"
-        click.echo(f"{g!r}: {limit}, {readable_bytes(stored)} in host memory, built in {took:.1f} s")
-        runs = Runs(g, calls, roots, validates=False)
+        limit = f"limited to {memory}" if memory else "not limited"
+        kept = f"{readable_bytes(held)} on each device, {limit}, {readable_bytes(stored)} in host memory"
+        click.echo(f"{g!r}: {kept}, built in {took:.1f} s")
+        if not is_limited:
+            roots = random_roots(g, num_roots, 1)
+        runs = Runs(g, calls, roots, validates=not is_limited, keeps=is_limited)
         name = g.name
-    compare(valid, runs)
+    if is_limited:
+        compare(valid, runs)
+    compact = valid if is_limited and not alone else None
     click.echo(f"a plain copy: {rate / 1e9:.1f} GB/s\n\n| {' | '.join(COLUMNS)} |\n|{' --- |' * len(COLUMNS)}")
     found = [facts_of(call, runs, compact, stored, rate) for call in runs.seconds]
     for facts in found:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -18,44 +20,53 @@ if TYPE_CHECKING:
 
 
 class CudaStaging(Staging):
-    """Two device buffers, each with an event for its copy and one for the launches that read it."""
+    """Device buffers, each with an event for its copy and one for the launches that read it."""
 
     def __init__(self, link: HostLink, num_bytes: int) -> None:
         super().__init__(link, num_bytes)
         self._copies = cupy.cuda.Stream(non_blocking=True)
-        self._copied = [cupy.cuda.Event(disable_timing=True) for _ in range(2)]
-        self._read = [cupy.cuda.Event(disable_timing=True) for _ in range(2)]
+        self._copied = [cupy.cuda.Event(disable_timing=True) for _ in self.buffers]
+        self._read = [cupy.cuda.Event(disable_timing=True) for _ in self.buffers]
 
     def stream(self, parts: Iterable[np.ndarray]) -> Iterator[cupy.ndarray]:
-        """Copy part k + 1 while the caller's launches process part k: the host waits for neither."""
+        """Copy the next parts while the caller's launches process one: the host waits for neither.
+
+        The first copies begin at once, before the first iteration.
+        """
+        streamed = self._stream(parts)
+        next(streamed)
+        return streamed
+
+    def _stream(self, parts: Iterable[np.ndarray]) -> Iterator[cupy.ndarray]:
+        """Yield nothing once the first copies have begun, then a buffer for each part."""
         kernels = get_current_stream()
         # Whatever was launched before, perhaps by an iteration that an error has ended, has read its buffer.
         for event in self._read:
             event.record(kernels)
-        begun = -1
-        size = 0
+        copies = self._copy(parts)
         try:
-            for k, part in enumerate(parts):
-                slot = k % 2
-                self._copies.wait_event(self._read[slot])
-                self.buffers[slot].data.copy_from_host_async(part.ctypes.data, part.nbytes, self._copies)
-                self._copied[slot].record(self._copies)
-                self.link.streamed_bytes += part.nbytes
-                if begun >= 0:
-                    yield from self._hand_over(kernels, begun, size)
-                begun = slot
-                size = part.nbytes
-            if begun >= 0:
-                yield from self._hand_over(kernels, begun, size)
+            begun = deque(itertools.islice(copies, len(self.buffers) - 1))
+            yield self.buffers[0][:0]
+            while begun:
+                slot, size = begun.popleft()
+                begun.extend(itertools.islice(copies, 1))
+                kernels.wait_event(self._copied[slot])
+                yield self.buffers[slot][:size]
+                self._read[slot].record(kernels)
         finally:
             # The caller may have ended in the middle: what the buffers become later is written after their copies.
             for event in self._copied:
                 kernels.wait_event(event)
 
-    def _hand_over(self, kernels: cupy.cuda.Stream, slot: int, size: int) -> Iterator[cupy.ndarray]:
-        kernels.wait_event(self._copied[slot])
-        yield self.buffers[slot][:size]
-        self._read[slot].record(kernels)
+    def _copy(self, parts: Iterable[np.ndarray]) -> Iterator[tuple[int, int]]:
+        """Begin the copy of a part in each iteration; yield its buffer's number and its bytes."""
+        for k, part in enumerate(parts):
+            slot = k % len(self.buffers)
+            self._copies.wait_event(self._read[slot])
+            self.buffers[slot].data.copy_from_host_async(part.ctypes.data, part.nbytes, self._copies)
+            self._copied[slot].record(self._copies)
+            self.link.streamed_bytes += part.nbytes
+            yield slot, part.nbytes
 
 
 class CudaHostLink(HostLink):

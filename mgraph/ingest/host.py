@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mgraph.backends.base import Backend
+from mgraph.backends.host_link import NUM_BUFFERS
 from mgraph.comm.base import Communicator
 from mgraph.errors import WouldNotFit
 from mgraph.ingest.compact import Sorting, finish_shard, prepare_sorting
@@ -76,7 +77,7 @@ def build_host(
     )
     if error:
         raise WouldNotFit(error)
-    most = plan.staging // 2
+    most = plan.staging // NUM_BUFFERS
     stretches = _plan_stretches(sorting, plan, backend.free_bytes())
     parts: list[HostPart] = []
     resident: Blocks | None = None

@@ -14,6 +14,7 @@ import numpy as np
 
 from mgraph.backends.base import Backend, PersistentBackend
 from mgraph.backends.cpu import CpuBackend
+from mgraph.backends.host_link import NUM_BUFFERS
 from mgraph.backends.host_memory import FreeMemory, free_memory
 from mgraph.comm.base import Communicator
 from mgraph.formatting import readable_bytes
@@ -46,7 +47,7 @@ class HostPlan:
     num_edges, edge_bytes
         Of a rank: edges with parallel ones, and the bytes of a word and a weight.
     staging
-        The two buffers through which host parts are streamed.
+        The buffers through which host parts are streamed.
     searches
         What runs on the graph, with its results.
     """
@@ -121,7 +122,7 @@ class HostPlan:
 
 def host_plan(compact: CompactPlan, num_edges: int, edge_bytes: int, shape: BlockShape, searches: int) -> HostPlan:
     """Return the plan of a rank with this many edges."""
-    staging = 2 * part_bytes(compact.words + compact.headers, edge_bytes, shape)
+    staging = NUM_BUFFERS * part_bytes(compact.words + compact.headers, edge_bytes, shape)
     return HostPlan(compact, num_edges, edge_bytes, staging, searches)
 
 

@@ -1,7 +1,7 @@
 """Edge blocks of which the first are on the device, the rest in host memory: the layout `host`.
 
 The blocks are in order of their windows, so that in degree order the first have the edges between hubs: these stay on
-the device. All others are in *host parts*, which sweeps stream through two buffers of the device, each edge once for
+the device. All others are in *host parts*, which sweeps stream through buffers of the device, each edge once for
 both of its directions. A sweep skips a part if its edges can change nothing.
 """
 
@@ -18,9 +18,10 @@ from mgraph.backends.host_link import Staging
 from mgraph.shard.shard import Blocks, BlockShape, EdgeBlocks
 from mgraph.types import Array
 
-# Bytes of a host part: about a millisecond on the link, a hundred times what it takes to launch its sweep.
+# Bytes of a host part: about a millisecond on the link. With half as many a part has too few units to divide among the
+# thread blocks of a GPU: kernels take half as long again.
 PART_BYTES = 48 << 20
-# A rank has at least this many parts, if it has as many units: the two buffers are small compared with the blocks.
+# A rank has at least this many parts, if it has as many units: the buffers are small compared with the blocks.
 MIN_PARTS = 64
 # Arrays within a part begin at multiples of this many bytes, as device memory does.
 ALIGNMENT = 256
@@ -94,9 +95,11 @@ class HostBlocks(EdgeBlocks):
         return dict(self._counts)
 
     def on_device(self, *, weighted: bool = True) -> Iterator[Blocks]:
+        # The first copies begin while the caller processes the blocks on the device.
+        parts = self.stream(range(len(self.parts)), weighted=weighted)
         if self.resident.num_units:
             yield self.resident
-        yield from self.stream(range(len(self.parts)), weighted=weighted)
+        yield from parts
         self._counts["edges"] += self.resident.num_edges
 
     def in_place(self) -> Iterator[Blocks]:
@@ -105,7 +108,10 @@ class HostBlocks(EdgeBlocks):
             yield part.blocks_in(part.memory, self.shape)
 
     def stream(self, chosen: Iterable[int], *, weighted: bool) -> Iterator[Blocks]:
-        """Yield host parts as blocks on the device, each valid until the next iteration; perhaps without weights."""
+        """Return host parts as blocks on the device, each valid until the next iteration; perhaps without weights.
+
+        The first copies begin at once.
+        """
         parts = [self.parts[k] for k in chosen]
         streamed = [part.bytes(weighted=weighted) for part in parts]
         self._counts = {
@@ -114,8 +120,8 @@ class HostBlocks(EdgeBlocks):
             "host_parts": len(parts),
             "skipped_parts": len(self.parts) - len(parts),
         }
-        for part, memory in zip(parts, self.staging.stream(streamed), strict=True):
-            yield part.blocks_in(memory, self.shape)
+        copies = zip(parts, self.staging.stream(streamed), strict=True)
+        return (part.blocks_in(memory, self.shape) for part, memory in copies)
 
 
 def part_bytes(num_bytes: int, edge_bytes: int, shape: BlockShape) -> int:

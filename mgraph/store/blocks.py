@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from mgraph.backends.base import Backend
+from mgraph.backends.host_link import NUM_BUFFERS
 from mgraph.comm.base import Communicator
 from mgraph.edges import EdgeChunk
 from mgraph.errors import WouldNotFit
@@ -134,7 +135,7 @@ def _read_host_blocks(units: _StoredUnits, plan: HostPlan, backend: Backend, com
     while first < units.count:
         last = int(np.searchsorted(units.edges, units.edges[first] + EDGES_AT_ONCE, side="right")) - 1
         last = max(last, first + 1)
-        parts += to_host_parts(backend, units.read(first, last, host), plan.staging // 2)
+        parts += to_host_parts(backend, units.read(first, last, host), plan.staging // NUM_BUFFERS)
         first = last
     largest = max((part.memory.nbytes for part in parts), default=0)
     return HostBlocks(units.shape, resident, parts, backend.link.staging(largest))

@@ -1,8 +1,8 @@
 """Which host parts are in reach of a search: see streamed_search.py.
 
-Every launch that may lower states is followed by a stamp of what it has lowered. A part is in reach if a state has been
-lowered since its last visit, and over an edge of the least weight it could lower a state at the other ends of the
-part's edges, or equal it and be a smaller parent. States are compared by grains.
+Every launch that may lower states marks their grains, and is followed by a stamp of what it has lowered. A part is in
+reach if a state has been lowered since its last visit, and over an edge of the least weight it could lower a state at
+the other ends of the part's edges, or equal it and be a smaller parent. States are compared by grains.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mgraph.algorithms.common.reach_kernels import find_farthest, find_reach, note_lowered
+from mgraph.algorithms.common.reach_kernels import find_farthest, find_nearest, find_reach, note_lowered
 from mgraph.shard.host_blocks import HostBlocks, HostPart
 from mgraph.shard.shard import Shard
 from mgraph.types import Array
 
 # States of a grain, as bits: small compared with the starts of a part, large compared with a warp.
 GRAIN_BITS = 12
+# Parts of which one has many more grains than another are divided into this many slices.
+SLICES = 16
 # Of a visit.
 STAMP = np.dtype(np.int32)
 # Parts with smaller states in reach than half of all go first if they are at most this share of the edges in reach.
@@ -39,12 +41,12 @@ class Reach:
     ----------
     before
         The states as they are between two launches of a sweep.
+    lowered
+        Whether a state of each grain may have been lowered since.
     stamps
         The visit in which each state was lowered.
     visited
         The visit up to which edges have been processed with all states: those on the device, then each host part's.
-    spans
-        The first grain and the last, excluded, of starts and of ends; edges on the device may be anywhere.
     """
 
     def __init__(
@@ -58,8 +60,10 @@ class Reach:
         self.top = bounds[2]
         self.before = backend.full(len(states), self.top, states.dtype)
         self.stamps = backend.xp.zeros(len(states), STAMP)
+        self.counters = backend.xp.zeros(1, np.int64)
         self.grain_bits = min(GRAIN_BITS, blocks.shape.segment_bits)
         num_grains = len(states) >> self.grain_bits
+        self.lowered = backend.xp.ones(num_grains, np.uint8)
         self.grains = Grains(
             backend.xp.zeros(num_grains, STAMP),
             backend.xp.empty(num_grains, states.dtype),
@@ -68,12 +72,15 @@ class Reach:
         self.sizes = np.array([part.num_edges for part in blocks.parts], np.int64)
         self.visit = 0
         self.visited = np.zeros(1 + len(blocks.parts), np.int64)
-        self.spans = [[0, num_grains] * 2, *map(self._grains_of, blocks.parts)]
-        self.ranges = backend.to_device(np.array(self.spans, np.int64))
-        self.both_ways = 0 if shard.info.directed else 1
-        layout = self.grain_bits, self.both_ways, partition.stride, partition.multiplier
+        # Edges on the device may be anywhere.
+        spans = [[0, num_grains] * 2, *map(self._grains_of, blocks.parts)]
+        self.ranges = backend.to_device(np.array(spans, np.int64))
+        both_ways = 0 if shard.info.directed else 1
+        layout = self.grain_bits, both_ways, partition.stride, partition.multiplier, SLICES
         self.shape = backend.to_device(np.array(layout, np.int64))
         self.bounds = backend.to_device(np.array(bounds[:2], states.dtype))
+        self.nearest = backend.xp.empty(2 * SLICES * len(self.visited), states.dtype)
+        self.positions = backend.xp.empty(len(self.nearest), parents.dtype)
         self.found = backend.xp.empty(2 * len(self.visited), states.dtype)
 
     def _grains_of(self, part: HostPart) -> list[int]:
@@ -88,28 +95,35 @@ class Reach:
         """Note that edges are processed with all that has been lowered so far, but not with what they lower now."""
         self.visited[index] = self.visit
 
-    def note(self, index: int = 0) -> None:
-        """Stamp what has been lowered by the edges of a part, or anywhere."""
+    def note(self) -> None:
+        """Stamp what has been lowered in grains that are marked, and count it."""
         self.visit += 1
-        first, last = self.spans[index][2:]
-        self._note(first, last)
-        if self.both_ways and index:
-            first, last = self.spans[index][:2]
-            self._note(first, last)
-
-    def _note(self, first: int, last: int) -> None:
         note_lowered[self.backend](
-            first, last, self.grain_bits, self.visit, self.states, self.before, self.parents, self.stamps,
-            self.grains.latest,
+            0, len(self.lowered), self.grain_bits, self.visit, self.lowered, self.states, self.before, self.parents,
+            self.stamps, self.grains.latest, self.counters,
         )  # fmt: skip
+
+    def note_all(self) -> None:
+        """Stamp and count what has been lowered anywhere."""
+        self.lowered[:] = 1
+        self.note()
+
+    @property
+    def num_lowered(self) -> int:
+        """How many states have been lowered, each as often as that was noted."""
+        return int(self.counters[0])
 
     def find(self) -> np.ndarray:
         """Return for the blocks on the device, and each host part, the least state in reach, unreached if none is."""
-        num_grains = len(self.grains.latest)
+        num_grains = len(self.lowered)
         find_farthest[self.backend](0, num_grains, self.grain_bits, self.states, self.parents, *self.grains[1:])
+        find_nearest[self.backend](
+            0, len(self.nearest), self.shape, self.ranges, self.backend.to_device(self.visited), self.states,
+            self.stamps, self.grains.latest, self.nearest, self.positions,
+        )  # fmt: skip
         find_reach[self.backend](
-            0, len(self.found), self.shape, self.bounds, self.ranges, self.backend.to_device(self.visited),
-            self.states, self.stamps, *self.grains, self.found,
+            0, len(self.found), SLICES, self.bounds, self.ranges, self.nearest, self.positions, *self.grains[1:],
+            self.found,
         )  # fmt: skip
         return self.backend.to_host(self.found).reshape(-1, 2).min(axis=1)
 

@@ -1,21 +1,29 @@
 #include "prelude.cuh"
 
-extern "C" __global__ void note_lowered(i64 lo, i64 hi, i64 grain_bits, i64 visit,
+extern "C" __global__ void note_lowered(i64 lo, i64 hi, i64 grain_bits, i64 visit, u8* lowered,
                                         const dist_t* states, dist_t* before, vertex_t* parents,
-                                        i32* stamps, i32* latest) {
+                                        i32* stamps, i32* latest, i64* counters) {
+  i64 count = 0;
   for (i64 grain = lo + warp_index(); grain < hi; grain += warp_count()) {
-    i64 first = grain << grain_bits, last = (grain + 1) << grain_bits;
-    bool any = false;
+    if (!lowered[grain]) continue;
+    i64 first = grain << grain_bits, last = (grain + 1) << grain_bits, noted = count;
+#pragma unroll 8
     for (i64 i = first + lane_index(); i < last; i += 32) {
-      dist_t state = states[i];
-      if (!(state < before[i])) continue;
+      // Both loaded at once: in most of these grains many states are lower.
+      dist_t state = states[i], old = before[i];
+      if (!(state < old)) continue;
       before[i] = state;
       parents[i] = top_of<vertex_t>::value();
       stamps[i] = (i32)visit;
-      any = true;
+      count++;
     }
-    if (__any_sync(0xFFFFFFFFu, any) && lane_index() == 0) latest[grain] = (i32)visit;
+    // Also the barrier between the reads of the flag and its write.
+    bool any = __any_sync(0xFFFFFFFFu, count > noted);
+    if (lane_index() != 0) continue;
+    lowered[grain] = 0;
+    if (any) latest[grain] = (i32)visit;
   }
+  warp_add(&counters[0], count);
 }
 
 extern "C" __global__ void find_farthest(i64 lo, i64 hi, i64 grain_bits, const dist_t* states,
@@ -42,65 +50,93 @@ extern "C" __global__ void find_farthest(i64 lo, i64 hi, i64 grain_bits, const d
   }
 }
 
-// A block processes a work item: its threads share the latest stamps, the states of each grain that
-// has a later one, then the far grains.
-extern "C" __global__ void __launch_bounds__(1024)
-    find_reach(i64 lo, i64 hi, const i64* shape, const dist_t* bounds, const i64* ranges,
-               const i64* visited, const dist_t* states, const i32* stamps, const i32* latest,
-               const dist_t* far_states, const vertex_t* far_parents, dist_t* reach) {
-  __shared__ dist_t least;
-  __shared__ vertex_t position;
-  __shared__ i32 lowered[1024];
-  __shared__ i32 count;
-  const dist_t top = top_of<dist_t>::value();
-  const vertex_t none = top_of<vertex_t>::value();
-  i64 grain_bits = shape[0];
-  for (i64 item = lo + blockIdx.x; item < hi; item += gridDim.x) {
-    const i64 *near = ranges + 4 * (item >> 1) + 2 * (item & 1),
-              *far = ranges + 4 * (item >> 1) + 2 - 2 * (item & 1);
-    i64 seen = visited[item >> 1];
-    if (threadIdx.x == 0) {
-      least = top;
-      position = none;
-    }
+// The least state of a thread block, and the lowest position with it.
+struct Nearest {
+  dist_t state;
+  vertex_t position;
+  __device__ void lower_to(dist_t other, vertex_t place) {
+    if (other > state || (other == state && place >= position)) return;
+    state = other;
+    position = place;
+  }
+  // All threads of the block call it, and have what it returns; `shared` may be written after a
+  // barrier.
+  __device__ Nearest of_block(Nearest* shared) const {
+    if (threadIdx.x == 0) *shared = {top_of<dist_t>::value(), top_of<vertex_t>::value()};
     __syncthreads();
-    dist_t own = top;
-    vertex_t at = none;
-    i64 end = (item & 1) && !shape[1] ? near[0] : near[1];
-    for (i64 begin = near[0]; begin < end; begin += blockDim.x) {
+    if (state < top_of<dist_t>::value()) lower(&shared->state, state);
+    __syncthreads();
+    if (state < top_of<dist_t>::value() && state == shared->state)
+      lower(&shared->position, position);
+    __syncthreads();
+    return *shared;
+  }
+};
+
+// A block processes a work item: its threads share the latest stamps, then the states of each grain
+// that has a later one.
+extern "C" __global__ void __launch_bounds__(1024)
+    find_nearest(i64 lo, i64 hi, const i64* shape, const i64* ranges, const i64* visited,
+                 const dist_t* states, const i32* stamps, const i32* latest, dist_t* nearest,
+                 vertex_t* positions) {
+  __shared__ Nearest shared;
+  __shared__ i64 lowered[1024];
+  __shared__ i32 count;
+  i64 grain_bits = shape[0], slices = shape[4];
+  for (i64 item = lo + blockIdx.x; item < hi; item += gridDim.x) {
+    i64 direction = item / slices, seen = visited[direction >> 1];
+    const i64* near = ranges + 2 * direction;
+    i64 end = (direction & 1) && !shape[1] ? near[0] : near[1];
+    Nearest own{top_of<dist_t>::value(), top_of<vertex_t>::value()};
+    for (i64 begin = near[0] + item % slices; begin < end; begin += blockDim.x * slices) {
       if (threadIdx.x == 0) count = 0;
       __syncthreads();
-      i64 grain = begin + threadIdx.x;
-      if (grain < end && latest[grain] > seen) lowered[atomic_add(&count, 1)] = threadIdx.x;
+      i64 grain = begin + threadIdx.x * slices;
+      if (grain < end && latest[grain] > seen) lowered[atomic_add(&count, 1)] = grain;
       __syncthreads();
       for (int k = 0; k < count; k++) {
-        i64 first = (begin + lowered[k]) << grain_bits, last = first + ((i64)1 << grain_bits);
+        i64 first = lowered[k] << grain_bits, last = first + ((i64)1 << grain_bits);
 #pragma unroll 4
         for (i64 i = first + threadIdx.x; i < last; i += blockDim.x) {
           // Loaded at once: most of a grain that was lowered has a late stamp.
           i32 stamp = stamps[i];
           dist_t state = states[i];
-          if (stamp <= seen || own < state) continue;
-          vertex_t place = position_of((vertex_t)i, shape[2], shape[3]);
-          if (state == own && at <= place) continue;
-          own = state;
-          at = place;
+          if (stamp > seen && state <= own.state)
+            own.lower_to(state, position_of((vertex_t)i, shape[2], shape[3]));
         }
       }
       __syncthreads();  // all threads have read the list
     }
-    if (own < top) lower(&least, own);
-    __syncthreads();
-    if (own < top && own == least) lower(&position, at);
-    __syncthreads();
-    dist_t through = least;
+    Nearest all = own.of_block(&shared);
+    if (threadIdx.x == 0) {
+      nearest[item] = all.state;
+      positions[item] = all.position;
+    }
+    __syncthreads();  // before the next item's writes to shared memory
+  }
+}
+
+// A block processes a work item: its threads share the slices, then the far grains.
+extern "C" __global__ void __launch_bounds__(1024)
+    find_reach(i64 lo, i64 hi, i64 slices, const dist_t* bounds, const i64* ranges,
+               const dist_t* nearest, const vertex_t* positions, const dist_t* far_states,
+               const vertex_t* far_parents, dist_t* reach) {
+  __shared__ Nearest shared;
+  const dist_t top = top_of<dist_t>::value();
+  for (i64 item = lo + blockIdx.x; item < hi; item += gridDim.x) {
+    const i64* far = ranges + 4 * (item >> 1) + 2 - 2 * (item & 1);
+    Nearest own{top, top_of<vertex_t>::value()};
+    for (i64 k = threadIdx.x; k < slices; k += blockDim.x)
+      own.lower_to(nearest[item * slices + k], positions[item * slices + k]);
+    own = own.of_block(&shared);
+    dist_t through = own.state;
     bool reaches = false;
     if (through < top && (through += bounds[0]) <= bounds[1])
       for (i64 grain = far[0] + threadIdx.x; grain < far[1]; grain += blockDim.x)
         reaches |= through < far_states[grain] ||
-                   (through == far_states[grain] && position < far_parents[grain]);
+                   (through == far_states[grain] && own.position < far_parents[grain]);
     // Also the barrier between these reads of shared memory and the next item's writes.
     reaches = __syncthreads_or(reaches);
-    if (threadIdx.x == 0) reach[item] = reaches ? least : top;
+    if (threadIdx.x == 0) reach[item] = reaches ? own.state : top;
   }
 }

@@ -81,9 +81,9 @@ class StreamedSearch:
     ----------
     states
         Of all vertices, padded to whole segments.
-    improved, streamed
-        How many improvements of this rank have been read from the counter, which sums up those since an exchange; how
-        many all ranks had made since when parts had been streamed.
+    noted, streamed
+        How many states this rank has lowered since an exchange, when they were last counted; how many all ranks had
+        lowered since when parts had been streamed.
     counts
         What has been read since then.
     """
@@ -118,8 +118,8 @@ class StreamedSearch:
         self.limit = backend.to_device(np.array([limit], dtype))
         bounds = least_weight, limit, self.top
         self.reach = Reach(shard, blocks, self.states, self.parents.parents, bounds)
-        self.counters = backend.xp.zeros(1, np.int64)
-        self.improved = self.streamed = 0
+        self.shape = backend.to_device(np.array([self.both_ways, self.reach.grain_bits], np.int64))
+        self.noted = self.streamed = 0
         self.counts = self._no_counts()
         self._begin(shard, sources)
 
@@ -132,7 +132,8 @@ class StreamedSearch:
         else:
             self.states[self.own] = kept.values
             self.comm.allreduce(self.exchanged, "min")
-        self.reach.note()
+        self.reach.note_all()
+        self.reach.counters[:] = 0
         self.parents.set_sources(sources)
 
     def _no_counts(self) -> dict[str, int]:
@@ -151,28 +152,28 @@ class StreamedSearch:
             # What this sweep lowers is stamped later.
             self.reach.begin_visit(0)
             self._sweep(self.blocks.resident)
-            seen = self.improved
-            self.improved = int(self.counters[0])
-            if self.improved == seen:
-                return
             self.reach.note()
+            seen = self.noted
+            self.noted = self.reach.num_lowered
+            if self.noted == seen:
+                return
 
     def exchange(self) -> np.ndarray:
         """Lower states to the minimum over the ranks; return what is in reach, and record a superstep."""
-        (improved,) = self.comm.sum(int(self.counters[0]))
-        if improved:
+        (lowered,) = self.comm.sum(self.reach.num_lowered)
+        if lowered:
             self.comm.allreduce(self.exchanged, "min")
             if self.comm.size > 1:
-                self.reach.note()
+                self.reach.note_all()
         reach = self.reach.find()
-        self._record("sweep", improved - self.streamed, reduced_bytes=self.exchanged.nbytes if improved else 0)
-        self.counters[:] = 0
-        self.improved = self.streamed = 0
+        self._record("sweep", lowered - self.streamed, reduced_bytes=self.exchanged.nbytes if lowered else 0)
+        self.reach.counters[:] = 0
+        self.noted = self.streamed = 0
         return reach
 
-    def _record(self, method: str, improved: int, **more: int) -> None:
+    def _record(self, method: str, lowered: int, **more: int) -> None:
         """Record a superstep, with what has been read since the one before."""
-        self.trace.superstep(method, improved, self.counts["edges"] << self.both_ways, **more, **self.counts)
+        self.trace.superstep(method, lowered, self.counts["edges"] << self.both_ways, **more, **self.counts)
         self.counts = self._no_counts()
 
     def stream(self, chosen: np.ndarray) -> None:
@@ -183,7 +184,7 @@ class StreamedSearch:
                 self._sweep_resident()
             self._visit(1 + int(chosen[k]), part)
         self.counts |= self.blocks.counts | {"edges": self.counts["edges"]}
-        (self.streamed,) = self.comm.sum(int(self.counters[0]))
+        (self.streamed,) = self.comm.sum(self.reach.num_lowered)
         self._record("stream", self.streamed)
 
     def _visit(self, index: int, part: Blocks) -> None:
@@ -191,14 +192,14 @@ class StreamedSearch:
             # What the last sweep lowers is stamped later.
             self.reach.begin_visit(index)
             self._sweep(part)
-            self.reach.note(index)
+            self.reach.note()
         self.parents.lower_to_nearer(part)
 
     def _sweep(self, part: Blocks) -> None:
         self.counts["edges"] += part.num_edges
         sweep_distances[self.backend](
             0, part.num_units, *part.edges, part.weights if self.is_weighted else None, part.shape.segment_bits,
-            self.both_ways, self.limit, self.reach.before, self.states, self.counters,
+            self.shape, self.limit, self.reach.before, self.states, self.reach.lowered,
         )  # fmt: skip
 
     def state(self, least: float | int) -> KeptState:

@@ -11,10 +11,6 @@ __device__ inline void lower_parent(vertex_t* parent, i64 u, const i64* shape) {
   if (position < load_relaxed(parent)) atomic_min(parent, position);
 }
 
-// Edges that a thread has in flight: with one block on a multiprocessor, latency is hidden within a
-// thread.
-constexpr int DEPTH = 4;
-
 // A thread block processes a unit, with the distances of its segment in shared memory.
 extern "C" __global__ void __launch_bounds__(1024)
     sweep_nearer(i64 lo, i64 hi, const i64* unit_tiles, const i64* unit_segments,
@@ -23,44 +19,18 @@ extern "C" __global__ void __launch_bounds__(1024)
                  vertex_t* parents) {
   dist_t* segment = dynamic_shared<dist_t>();
   i64 length = (i64)1 << segment_bits, both_ways = shape[1];
-  u32 mask = (u32)(length - 1);
   for (i64 unit = lo + blockIdx.x; unit < hi; unit += gridDim.x) {
     i64 home = unit_segments[unit];
     for (i64 i = threadIdx.x; i < length; i += blockDim.x)
       segment[i] = load_readonly(&dist[home + i]);
     __syncthreads();
-    i64 first = unit_tiles[unit], last = unit_tiles[unit + 1];
-    WarpShare share(tile_edges[first], tile_edges[last]);
-    i64 e = share.begin + lane_index();
-    if (e < share.end) {
-      TileReader tiles(tile_edges, tile_starts, first, last, e);
-      for (; e < share.end; e += 32 * DEPTH) {
-        u32 word[DEPTH];
-        dist_t w[DEPTH], near[DEPTH];
-        i64 u[DEPTH];
-#pragma unroll
-        for (int k = 0; k < DEPTH; k++) {
-          if (e + 32 * k >= share.end) continue;
-          word[k] = load_readonly(&words[e + 32 * k]);
-          w[k] = weight_of(weights, e + 32 * k);
-        }
-#pragma unroll
-        for (int k = 0; k < DEPTH; k++) {
-          if (e + 32 * k >= share.end) continue;
-          u[k] = tiles.start_of(e + 32 * k) + (word[k] >> segment_bits);
-          near[k] = load_readonly(&dist[u[k]]);
-        }
-#pragma unroll
-        for (int k = 0; k < DEPTH; k++) {
-          if (e + 32 * k >= share.end) continue;
-          u32 end = word[k] & mask;
-          if (explains(near[k], w[k], segment[end]))
-            lower_parent(&parents[home + end], u[k], shape);
-          else if (both_ways && explains(segment[end], w[k], near[k]))
-            lower_parent(&parents[u[k]], home + end, shape);
-        }
-      }
-    }
+    visit_unit(unit, {unit_tiles, unit_segments, tile_edges, tile_starts, words}, weights,
+               segment_bits, dist, [&](i64 u, dist_t near, dist_t w, u32 end) {
+                 if (explains(near, w, segment[end]))
+                   lower_parent(&parents[home + end], u, shape);
+                 else if (both_ways && explains(segment[end], w, near))
+                   lower_parent(&parents[u], home + end, shape);
+               });
     __syncthreads();  // all threads have read the segment that the next unit overwrites
   }
 }

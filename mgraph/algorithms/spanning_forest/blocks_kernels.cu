@@ -37,11 +37,10 @@ __device__ inline void lower_word(i64* word, i64 key, vertex_t other) {
   if (lowered < load_stale(word)) atomic_min(word, lowered);
 }
 
-extern "C" __global__ void find_lightest_ends(i64 lo, i64 hi, const i64* unit_tiles,
-                                              const i64* unit_segments, const i64* tile_edges,
-                                              const i64* tile_starts, const u32* words,
-                                              const weight_t* weights, const i64* parameters,
-                                              i64* best) {
+extern "C" __global__ void __launch_bounds__(1024)
+    find_lightest_ends(i64 lo, i64 hi, const i64* unit_tiles, const i64* unit_segments,
+                       const i64* tile_edges, const i64* tile_starts, const u32* words,
+                       const weight_t* weights, const i64* parameters, i64* best) {
   Parameters launch(parameters);
   visit_edges(lo, hi, {unit_tiles, unit_segments, tile_edges, tile_starts, words},
               [&](i64 unit, i64 start, i64 e) {
@@ -63,7 +62,9 @@ extern "C" __global__ void hook_ends(i64 lo, i64 hi, i64* words, vertex_t* above
   }
 }
 
-// A block processes a unit; the lanes of a warp append together.
+// Blocks that share a unit: a host part has few units, and warps of few blocks have room to append.
+constexpr int UNIT_BLOCKS = 4;
+
 extern "C" __global__ void list_block_edges(i64 lo, i64 hi, const i64* unit_tiles,
                                             const i64* unit_segments, const i64* tile_edges,
                                             const i64* tile_starts, const u32* words,
@@ -73,9 +74,10 @@ extern "C" __global__ void list_block_edges(i64 lo, i64 hi, const i64* unit_tile
   Parameters launch(parameters);
   i64 low = parameters[4], high = parameters[5];
   Appender list(parameters[6], &counters[0], ends, keys, edges);
-  for (i64 unit = lo + blockIdx.x; unit < hi; unit += gridDim.x) {
-    i64 first = unit_tiles[unit], last = unit_tiles[unit + 1], segment = unit_segments[unit];
-    WarpShare share(tile_edges[first], tile_edges[last]);
+  for (i64 item = UNIT_BLOCKS * lo + blockIdx.x; item < UNIT_BLOCKS * hi; item += gridDim.x) {
+    i64 unit = item / UNIT_BLOCKS, segment = unit_segments[unit];
+    i64 first = unit_tiles[unit], last = unit_tiles[unit + 1];
+    WarpShare share(tile_edges[first], tile_edges[last], item % UNIT_BLOCKS, UNIT_BLOCKS);
     if (share.begin >= share.end) continue;
     i64 e = share.begin + lane_index();
     TileReader tiles(tile_edges, tile_starts, first, last, e < share.end ? e : share.end - 1);

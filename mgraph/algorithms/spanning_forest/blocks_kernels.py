@@ -29,7 +29,7 @@ def _lower(best, position, word):
         atomic_min(best, position, word)
 
 
-@kernel(lanes=256, block=256, weight_t="weights")
+@kernel(lanes=1024, block=1024, weight_t="weights")
 def find_lightest_ends(
     lo, hi, unit_tiles, unit_segments, tile_edges, tile_starts, words, weights, parameters, best
 ):  # fmt: skip
@@ -67,7 +67,7 @@ def hook_ends(lo, hi, words, above, names):
         words[position] = word >> 32
 
 
-@kernel(lanes=256, block=256, weight_t="weights", vertex_t="labels")
+@kernel(lanes=1024, block=256, weight_t="weights", vertex_t="labels")
 def list_block_edges(
     lo, hi, unit_tiles, unit_segments, tile_edges, tile_starts, words, weights, parameters, labels, counters, ends,
     keys, edges,

@@ -1,71 +1,46 @@
 #include "prelude.cuh"
 #include "tiles.cuh"
 
-// Edges that a thread has in flight: with one block on a multiprocessor, latency is hidden within a
-// thread.
-constexpr int DEPTH = 4;
-
 // A thread block processes a unit: its segment is copied to shared memory, and improved distances
 // are written back.
 extern "C" __global__ void __launch_bounds__(1024)
     sweep_distances(i64 lo, i64 hi, const i64* unit_tiles, const i64* unit_segments,
                     const i64* tile_edges, const i64* tile_starts, const u32* words,
-                    const weight_t* weights, i64 segment_bits, i64 both_ways, const dist_t* limit,
-                    const dist_t* before, dist_t* dist, i64* counters) {
+                    const weight_t* weights, i64 segment_bits, const i64* shape,
+                    const dist_t* limit, const dist_t* before, dist_t* dist, u8* lowered) {
   dist_t* segment = dynamic_shared<dist_t>();
-  i64 length = (i64)1 << segment_bits, improved = 0;
-  u32 mask = (u32)(length - 1);
+  i64 length = (i64)1 << segment_bits, both_ways = shape[0], grain_bits = shape[1];
   dist_t most = limit[0];
+  // A stale 0 costs a store.
+  auto mark = [&](i64 state) {
+    u8* grain = &lowered[state >> grain_bits];
+    if (!load_stale(grain)) store_relaxed(grain, (u8)1);
+  };
   for (i64 unit = lo + blockIdx.x; unit < hi; unit += gridDim.x) {
-    dist_t* home = dist + unit_segments[unit];
+    i64 first = unit_segments[unit];
+    dist_t* home = dist + first;
     for (i64 i = threadIdx.x; i < length; i += blockDim.x) segment[i] = load_relaxed(&home[i]);
     __syncthreads();
     bool changed = false;
-    i64 first = unit_tiles[unit], last = unit_tiles[unit + 1];
-    WarpShare share(tile_edges[first], tile_edges[last]);
-    i64 e = share.begin + lane_index();
-    if (e < share.end) {
-      TileReader tiles(tile_edges, tile_starts, first, last, e);
-      for (; e < share.end; e += 32 * DEPTH) {
-        u32 word[DEPTH];
-        dist_t w[DEPTH], near[DEPTH];
-        i64 u[DEPTH];
-#pragma unroll
-        for (int k = 0; k < DEPTH; k++) {
-          if (e + 32 * k >= share.end) continue;
-          word[k] = load_readonly(&words[e + 32 * k]);
-          w[k] = weight_of(weights, e + 32 * k);
-        }
-#pragma unroll
-        for (int k = 0; k < DEPTH; k++) {
-          if (e + 32 * k >= share.end) continue;
-          u[k] = tiles.start_of(e + 32 * k) + (word[k] >> segment_bits);
-          near[k] = load_readonly(&before[u[k]]);
-        }
-#pragma unroll
-        for (int k = 0; k < DEPTH; k++) {
-          if (e + 32 * k >= share.end) continue;
-          dist_t* end = &segment[word[k] & mask];
-          dist_t far = load_relaxed(end);
-          if (near[k] < far) {
-            dist_t through = near[k] + w[k];
-            if (!(through < far && through <= most && lower(end, through))) continue;
-            changed = true;
-            improved++;
-          } else if (both_ways && far < near[k]) {
-            dist_t through = far + w[k];
-            if (through < near[k] && through <= most && lower(&dist[u[k]], through)) improved++;
-          }
-        }
-      }
-    }
+    visit_unit(unit, {unit_tiles, unit_segments, tile_edges, tile_starts, words}, weights,
+               segment_bits, before, [&](i64 u, dist_t near, dist_t w, u32 end) {
+                 dist_t far = load_relaxed(&segment[end]);
+                 if (near < far) {
+                   dist_t through = near + w;
+                   if (through < far && through <= most && lower(&segment[end], through))
+                     changed = true;
+                 } else if (both_ways && far < near) {
+                   dist_t through = far + w;
+                   if (through < near && through <= most && lower(&dist[u], through)) mark(u);
+                 }
+               });
     // Also the barrier after the last write to the segment, and before the next unit's first.
     if (__syncthreads_or(changed)) {
-      for (i64 i = threadIdx.x; i < length; i += blockDim.x) lower(&home[i], segment[i]);
+      for (i64 i = threadIdx.x; i < length; i += blockDim.x)
+        if (lower(&home[i], segment[i])) mark(first + i);
       __syncthreads();
     }
   }
-  warp_add(&counters[0], improved);
 }
 
 // Most states that fall have their bit already.

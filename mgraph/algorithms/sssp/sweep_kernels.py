@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from mgraph.algorithms.common.unit_flags_kernels import MARKED_BLOCK, marked_shared_bytes
 from mgraph.backends.kernel import kernel
-from mgraph.backends.numba_atomics import atomic_add, atomic_min
+from mgraph.backends.numba_atomics import atomic_min
 from mgraph.backends.numba_helpers import joins_marked, set_bit
 
 
@@ -19,19 +19,19 @@ from mgraph.backends.numba_helpers import joins_marked, set_bit
     dist_t="dist",
 )
 def sweep_distances(
-    lo, hi, unit_tiles, unit_segments, tile_edges, tile_starts, words, weights, segment_bits, both_ways, limit,
-    before, dist, counters,
+    lo, hi, unit_tiles, unit_segments, tile_edges, tile_starts, words, weights, segment_bits, shape, limit, before,
+    dist, lowered,
 ):  # fmt: skip
-    """Lower the distance at the end of every edge, and at its start where `both_ways`, within limit[0].
+    """Lower the distance at the end of every edge, and at its start where edges go both ways, within limit[0].
 
+    `shape` is: whether edges go both ways, and grain bits. `lowered` is set for each grain of which a distance falls.
     Starts are read from `before`, ends are read and lowered in `dist`; on CUDA `before` is read through the read-only
     path, and the segment that holds the ends is in shared memory.
 
     Work items are units (see Blocks). An unreached state is never below another, so that nothing is added to it and an
-    integer cannot overflow. Where `weights` is None every edge counts as 1. `counters` are: improvements.
+    integer cannot overflow. Where `weights` is None every edge counts as 1.
     """
     mask = (1 << segment_bits) - 1
-    improved = 0
     for unit in range(lo, hi):
         segment = unit_segments[unit]
         for tile in range(unit_tiles[unit], unit_tiles[unit + 1]):
@@ -45,12 +45,11 @@ def sweep_distances(
                 if near < far:
                     through = dist.dtype.type(near + w)
                     if through < far and through <= limit[0] and through < atomic_min(dist, v, through):
-                        improved += 1
-                elif both_ways and far < near:
+                        lowered[v >> shape[1]] = 1
+                elif shape[0] and far < near:
                     through = dist.dtype.type(far + w)
                     if through < near and through <= limit[0] and through < atomic_min(dist, u, through):
-                        improved += 1
-    atomic_add(counters, 0, improved)
+                        lowered[u >> shape[1]] = 1
 
 
 @kernel(

@@ -20,12 +20,14 @@ struct TileReader {
     return start;
   }
 };
-// The edges of a unit that this thread's warp reads: 32 consecutive ones at a time, from `begin`.
+// The edges of a unit, or of a block's share of it, that this thread's warp reads: 32 consecutive
+// ones at a time, from `begin`.
 struct WarpShare {
   i64 begin, end;
-  __device__ WarpShare(i64 first, i64 last) {
-    i64 warps = blockDim.x >> 5, size = ((last - first + warps - 1) / warps + 31) / 32 * 32;
-    begin = first + (threadIdx.x >> 5) * size;
+  __device__ WarpShare(i64 first, i64 last, int share = 0, int shares = 1) {
+    i64 warps = shares * (blockDim.x >> 5);
+    i64 size = ((last - first + warps - 1) / warps + 31) / 32 * 32;
+    begin = first + (share * (blockDim.x >> 5) + (threadIdx.x >> 5)) * size;
     end = begin + size < last ? begin + size : last;
   }
 };
@@ -59,6 +61,42 @@ __device__ inline void visit_edges(i64 lo, i64 hi, const Blocks& blocks, Visit v
     if (e >= share.end) continue;
     TileReader tiles(blocks.tile_edges, blocks.tile_starts, first, last, e);
     for (; e < share.end; e += 32) visit(unit, tiles.start_of(e), e);
+  }
+}
+// Edges that a thread has in flight: with one block on a multiprocessor, latency is hidden within a
+// thread.
+constexpr int EDGES_IN_FLIGHT = 4;
+// Call visit(u, state of u, w, end) for every edge of a unit, which a block processes; the end is
+// within the unit's segment. States are those of the last launch: other threads may lower them.
+template <class Visit> __device__ inline void visit_unit(i64 unit, const Blocks& blocks,
+                                                         const weight_t* weights, i64 segment_bits,
+                                                         const dist_t* states, Visit visit) {
+  constexpr int DEPTH = EDGES_IN_FLIGHT;
+  u32 mask = (u32)(((i64)1 << segment_bits) - 1);
+  i64 first = blocks.unit_tiles[unit], last = blocks.unit_tiles[unit + 1];
+  WarpShare share(blocks.tile_edges[first], blocks.tile_edges[last]);
+  i64 e = share.begin + lane_index();
+  if (e >= share.end) return;
+  TileReader tiles(blocks.tile_edges, blocks.tile_starts, first, last, e);
+  for (; e < share.end; e += 32 * DEPTH) {
+    u32 word[DEPTH];
+    dist_t w[DEPTH], state[DEPTH];
+    i64 u[DEPTH];
+#pragma unroll
+    for (int k = 0; k < DEPTH; k++) {
+      if (e + 32 * k >= share.end) continue;
+      word[k] = load_readonly(&blocks.words[e + 32 * k]);
+      w[k] = weight_of(weights, e + 32 * k);
+    }
+#pragma unroll
+    for (int k = 0; k < DEPTH; k++) {
+      if (e + 32 * k >= share.end) continue;
+      u[k] = tiles.start_of(e + 32 * k) + (word[k] >> segment_bits);
+      state[k] = load_readonly(&states[u[k]]);
+    }
+#pragma unroll
+    for (int k = 0; k < DEPTH; k++)
+      if (e + 32 * k < share.end) visit(u[k], state[k], w[k], word[k] & mask);
   }
 }
 // Call visit(u, v, w) with the ends and the weight of every edge, and visit(v, u, w) with

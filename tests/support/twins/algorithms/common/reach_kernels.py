@@ -32,17 +32,21 @@ def _parents(random: np.random.Generator, kinds: Types, count: int) -> np.ndarra
 
 
 def note_lowered(draw: st.DrawFn) -> Case:
-    """Draw grains in which none, some or all states have been lowered."""
+    """Draw grains in which none, some or all states have been lowered, of which some are marked."""
     random, kinds, bits, num_grains, states = _states(draw)
     before = states.copy()
     before[random.random(len(states)) < np.repeat(random.choice([0, 0.1, 1], num_grains), 1 << bits)] = unreached_of(
         kinds.dist
     )
-    args = {"lo": 0, "hi": num_grains, "grain_bits": bits, "visit": MAX_VISIT, "states": states, "before": before}
+    args = {"lo": 0, "hi": num_grains, "grain_bits": bits, "visit": MAX_VISIT}
     args |= {
+        "lowered": random.integers(0, 2, num_grains).astype(np.uint8),
+        "states": states,
+        "before": before,
         "parents": _parents(random, kinds, len(states)),
         "stamps": random.integers(0, MAX_VISIT, len(states)).astype(STAMP),
         "latest": random.integers(0, MAX_VISIT, num_grains).astype(STAMP),
+        "counters": np.array([7]),
     }
     return Case(args)
 
@@ -58,24 +62,54 @@ def find_farthest(draw: st.DrawFn) -> Case:
     return Case(args)
 
 
-def find_reach(draw: st.DrawFn) -> Case:
-    """Draw parts of any ranges, also empty ones, of which none, some or all states were lowered after the visit."""
+def _ranges(random: np.random.Generator, num_grains: int, num_parts: int) -> np.ndarray:
+    """Draw the grains of parts, of any ranges, also empty ones."""
+    return np.sort(random.integers(0, num_grains + 1, (num_parts, 2, 2))).reshape(-1, 4)
+
+
+def find_nearest(draw: st.DrawFn) -> Case:
+    """Draw parts of which none, some or all states were lowered after the visit."""
     random, kinds, bits, num_grains, states = _states(draw)
     num_parts = draw(st.integers(1, 4))
+    slices = draw(st.integers(1, 3))
     stamps = random.integers(0, MAX_VISIT, len(states)).astype(STAMP)
     multiplier = draw(st.integers(1, 3))
-    far_states = random.integers(3, 9, num_grains).astype(kinds.dist)
-    far_states[random.random(num_grains) < 0.2] = unreached_of(kinds.dist)
     args = {
         "lo": 0,
-        "hi": 2 * num_parts,
-        "shape": np.array([bits, draw(st.integers(0, 1)), -(-len(states) // multiplier), multiplier]),
-        "bounds": np.array([draw(st.integers(0, 3)), draw(st.sampled_from([4, unreached_of(kinds.dist)]))], kinds.dist),
-        "ranges": np.sort(random.integers(0, num_grains + 1, (num_parts, 2, 2))).reshape(-1, 4),
+        "hi": 2 * num_parts * slices,
+        "shape": np.array([bits, draw(st.integers(0, 1)), -(-len(states) // multiplier), multiplier, slices]),
+        "ranges": _ranges(random, num_grains, num_parts),
         "visited": random.integers(0, MAX_VISIT, num_parts),
         "states": states,
         "stamps": stamps,
         "latest": stamps.reshape(num_grains, -1).max(axis=1),
+        "nearest": Unwritten(2 * num_parts * slices, kinds.dist),
+        "positions": Unwritten(2 * num_parts * slices, kinds.vertex),
+    }
+    return Case(args)
+
+
+def find_reach(draw: st.DrawFn) -> Case:
+    """Draw parts of which some slices have no state, and many the same."""
+    random, kinds, _, num_grains, _ = _states(draw)
+    num_parts = draw(st.integers(1, 4))
+    slices = draw(st.integers(1, 3))
+    num_slices = 2 * num_parts * slices
+    far_states = random.integers(3, 9, num_grains).astype(kinds.dist)
+    far_states[random.random(num_grains) < 0.2] = unreached_of(kinds.dist)
+    nearest = random.integers(0, 5, num_slices).astype(kinds.dist)
+    positions = random.integers(0, 50, num_slices).astype(kinds.vertex)
+    has_none = random.random(num_slices) < 0.3
+    nearest[has_none] = unreached_of(kinds.dist)
+    positions[has_none] = none_of(kinds.vertex)
+    args = {
+        "lo": 0,
+        "hi": 2 * num_parts,
+        "slices": slices,
+        "bounds": np.array([draw(st.integers(0, 3)), draw(st.sampled_from([4, unreached_of(kinds.dist)]))], kinds.dist),
+        "ranges": _ranges(random, num_grains, num_parts),
+        "nearest": nearest,
+        "positions": positions,
         "far_states": far_states,
         "far_parents": _parents(random, kinds, num_grains),
         "reach": Unwritten(2 * num_parts, kinds.dist),

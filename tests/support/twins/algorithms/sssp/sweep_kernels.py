@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from hypothesis import strategies as st
-from twins.case import Arrays, Case
+from twins.case import Case
 from twins.drawing import Types, types
 from twins.sweeps import SEGMENT_BITS, listed_units, marks, units
 
@@ -36,13 +36,15 @@ def _relaxed(draw: st.DrawFn, *, unit_weights: bool) -> tuple[np.random.Generato
 def sweep_distances(draw: st.DrawFn) -> Case:
     _, kinds, args = _relaxed(draw, unit_weights=draw(st.booleans()))
     dist = args.pop("dist")
+    grain_bits = draw(st.integers(3, SEGMENT_BITS))
     args |= {
+        "shape": np.array([args.pop("both_ways"), grain_bits]),
         "limit": np.array([draw(st.sampled_from([6, unreached_of(kinds.dist)]))], kinds.dist),
         "before": dist,
         "dist": dist,
-        "counters": np.zeros(1, np.int64),
+        "lowered": np.zeros(-(-len(dist) >> grain_bits), np.uint8),
     }
-    return Case(args, _without_count)
+    return Case(args)
 
 
 def sweep_active(draw: st.DrawFn) -> Case:
@@ -50,8 +52,3 @@ def sweep_active(draw: st.DrawFn) -> Case:
     dist = args.pop("dist")
     lowered = np.zeros(len(dist) >> 5, np.uint32)
     return Case(listed_units(random, args) | {"marks": marks(random, len(dist)), "dist": dist, "lowered": lowered})
-
-
-def _without_count(result: Arrays) -> Arrays:
-    """Keep of the counter whether a distance fell: how often depends on the order."""
-    return {**result, "counters": result["counters"] > 0}
