@@ -30,7 +30,7 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 @dataclass(frozen=True)
 class InUse:
-    """Bytes of a device that stay free of blocks: what searches need, and what is wanted for spanning forests too."""
+    """Bytes of a device that stay free of blocks: what searches need, and what forests and validations want."""
 
     needed: int
     wanted: int

@@ -188,8 +188,12 @@ def _beside_arcs(sizes: GraphSizes, parts: dict[str, int]) -> int:
     The device will be full but for that: so it has room to validate a search, too.
     """
     arcs = sizes.row_arcs * (sizes.vertex + sizes.weight) * (2 if sizes.directed else 1)
-    checking = _held_of(parts) + _result_bytes(sizes, 8, 8) + traversal_check_bytes(sizes.partition)
-    return max(in_use_of(parts), checking) - arcs + parts.get(LIGHTEST, 0)
+    return max(in_use_of(parts), _check_bytes(sizes, parts)) - arcs + parts.get(LIGHTEST, 0)
+
+
+def _check_bytes(sizes: GraphSizes, parts: dict[str, int]) -> int:
+    """Return the bytes of a validation of a search, and of what is held during it."""
+    return _held_of(parts) + _result_bytes(sizes, 8, 8) + traversal_check_bytes(sizes.partition)
 
 
 def _parts_of_blocks(sizes: GraphSizes, limits: Limits, peer_memory: bool) -> dict[str, int]:
@@ -225,11 +229,15 @@ def _parts_of_host(sizes: GraphSizes, limits: Limits, peer_memory: bool, memory:
 
 
 def _host_in_use(sizes: GraphSizes, limits: Limits, peer_memory: bool) -> InUse:
-    """Return the bytes of the largest step that runs on blocks alone, and of what is held during it."""
+    """Return the bytes of the largest step that runs on blocks alone, and of what is held during it.
+
+    A forest and a validation need no room if the graph would not fit then.
+    """
     conditions = Conditions.planned(sizes, limits, "host", peer_memory=peer_memory)
-    parts = _parts_over_blocks(sizes, conditions)
-    needed = in_use_of({"graph": 0} | parts)
-    return InUse(needed, max(needed, parts.get(JOINED, 0) + parts.get(RESULT_ROUTING, 0)))
+    parts = {"graph": 0} | _parts_over_blocks(sizes, conditions)
+    needed = in_use_of(parts)
+    joined = parts.get(JOINED, 0) + parts.get(RESULT_ROUTING, 0)
+    return InUse(needed, max(needed, joined, _check_bytes(sizes, parts)))
 
 
 def _parts_over_blocks(sizes: GraphSizes, conditions: Conditions) -> dict[str, int]:

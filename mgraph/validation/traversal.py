@@ -38,6 +38,8 @@ from mgraph.validation.traversal_kernels import check_arcs, check_edges
 
 # Vertices or edges checked at a time, where temporary values are several times larger than the input.
 PIECE = 1 << 22
+# Temporary bytes of a vertex of a piece: positions, states, and masks.
+PIECE_BYTES = 40
 
 
 @dataclass(frozen=True)
@@ -134,30 +136,32 @@ def validate_traversal(
     parent, has_parent = _clean_parents(check, dist, predecessors)
     parent = gather_states(shard, comm, parent)
     dist = gather_states(shard, comm, dist)
-
-    parent_reached = dist[parent[check.owned]] != unreached_of(dist.dtype)
-    check.refuse(2, "the predecessor is not reached", has_parent & ~parent_reached)
-    is_explained, is_shorter = _check_arcs(check, comm, parent, dist, bound, weighted)
-    check.refuse(3, "no arc from the predecessor explains the distance", has_parent & parent_reached & ~is_explained)
+    marks = check.no_marks()
+    _mark_arcs(check, comm, parent, dist, bound, marks, weighted=weighted)
+    is_explained, is_shorter = marks
+    _check_tree_edges(check, parent, dist, has_parent, is_explained)
     if limit is None and may_overflow(shard.info, dist.dtype):
-        is_shorter = is_shorter | _has_reached_neighbor(check, comm, dist)
-    check.refuse(4, "an arc from another vertex leads nearer", is_shorter)
-
+        _mark_behind_reached(check, comm, parent, dist, marks)
+    del dist
     _follow_chains(check, comm, parent)
-    check.refuse(
-        5, "the chain of predecessors does not end at a source", has_parent & ~check.is_source[parent[check.owned]]
-    )
+    for piece in check.pieces:
+        states = check.states(piece)
+        ends_elsewhere = has_parent[piece] & ~check.is_source[parent[states]]
+        check.refuse(4, "an arc from another vertex leads nearer", piece, is_shorter[states] != 0)
+        check.refuse(5, "the chain of predecessors does not end at a source", piece, ends_elsewhere)
     return check.violations(comm)
 
 
 def traversal_check_bytes(partition: Partition) -> int:
     """Return the temporary bytes of validate_traversal on the fullest rank, but for small ones.
 
-    Of an owned vertex: position, distance and its predecessor's state in 64 bits, masks, and two further words of both.
-    Of a state on several ranks: distance and parent; marks on all.
+    Of an owned vertex: distance in 64 bits, its predecessor's state, and whether it has one. Of a state whether it is a
+    source, and marks; on several ranks distance and parent. Words of a piece.
     """
-    gathered = 8 + partition.dtype.itemsize if partition.num_ranks > 1 else 0
-    return 48 * partition.num_owned(0) + (gathered + 3) * partition.num_states
+    own = 8 + partition.dtype.itemsize
+    gathered = own if partition.num_ranks > 1 else 0
+    owned = partition.num_owned(0)
+    return (own + 1) * owned + (gathered + 3) * partition.num_states + PIECE_BYTES * min(owned, PIECE)
 
 
 def may_overflow(info: GraphInfo, dtype: np.dtype) -> bool:
@@ -171,48 +175,55 @@ def has_overflow(shard: Shard, comm: Communicator, distances: Array) -> bool:
     Without a cutoff its distance is beyond all floats.
     """
     check = _Check(shard, [])
-    beyond = _has_reached_neighbor(check, comm, gather_states(shard, comm, distances))
-    return comm.any(total(shard.backend, beyond) > 0)
-
-
-def _has_reached_neighbor(check: _Check, comm: Communicator, dist: Array) -> Array:
-    """Return a mask of the owned vertices that are not reached, but lie behind an arc from one that is."""
-    xp = check.xp
-    unreached = dist.dtype.type(unreached_of(dist.dtype))
-    near = xp.where(dist == unreached, unreached, dist.dtype.type(0))
-    parent = xp.arange(len(dist), dtype=check.shard.partition.dtype)
-    bound = np.array([np.finfo(dist.dtype).max], dist.dtype)
-    _, is_behind = _check_arcs(check, comm, parent, near, bound, weighted=True)
-    return is_behind
+    dist = gather_states(shard, comm, distances.copy())
+    parent = check.xp.arange(len(dist), dtype=shard.partition.dtype)
+    marks = check.no_marks()
+    _mark_behind_reached(check, comm, parent, dist, marks)
+    return comm.any(total(shard.backend, marks[1] != 0) > 0)
 
 
 class _Check:
-    """The sources and owned vertices of this rank, and the offenders found so far."""
+    """The sources and owned vertices of this rank, and the offenders found so far.
+
+    Owned vertices are checked in pieces: temporary values of all of them would be several times larger than the input.
+    """
 
     def __init__(self, shard: Shard, sources: Sequence[int]) -> None:
         partition = shard.partition
-        xp = shard.backend.xp
         self.shard = shard
-        self.xp = xp
+        self.xp = shard.backend.xp
         self.first = shard.rank * partition.stride
-        self.owned = slice(self.first, self.first + shard.num_owned)
-        self.positions = partition.position(xp.arange(self.owned.start, self.owned.stop, dtype=np.int64))
-        self.users = self.positions if shard.user_of_local is None else shard.user_of_local
-        self.is_source = xp.zeros(partition.num_states, bool)
+        # Every rank records the same rules, also one without vertices.
+        self.pieces = list(pieces(shard.num_owned)) or [slice(0, 0)]
+        self.is_source = self.xp.zeros(partition.num_states, bool)
         self.is_source[shard.backend.to_device(partition.state(np.array(sources, np.int64)))] = True
-        self._offenders: list[Offenders] = []
+        self._offenders: dict[tuple[int, str], Offenders] = {}
 
-    def refuse(self, rule: int, text: str, is_offender: Array) -> None:
-        """Record the owned vertices that violate a rule.
+    def no_marks(self) -> Array:
+        """Return two marks of each state: whether a tree edge explains it, and whether an arc would shorten it."""
+        return self.xp.zeros((2, self.shard.partition.num_states), np.uint8)
+
+    def states(self, piece: slice) -> slice:
+        """Return the states of a piece of the owned vertices."""
+        return slice(self.first + piece.start, self.first + piece.stop)
+
+    def positions(self, piece: slice) -> Array:
+        """Return the positions of a piece of the owned vertices."""
+        states = self.states(piece)
+        return self.shard.partition.position(self.xp.arange(states.start, states.stop, dtype=np.int64))
+
+    def refuse(self, rule: int, text: str, piece: slice, is_offender: Array) -> None:
+        """Record those of a piece of the owned vertices that violate a rule.
 
         Every rank records the same rules in the same order.
         """
-        self._offenders.append(Offenders(rule, text))
-        self._offenders[-1].add(self.users[is_offender])
+        offenders = self._offenders.setdefault((rule, text), Offenders(rule, text))
+        if is_offender.any():
+            offenders.add(users_of_owned(self.shard, piece)[is_offender])
 
     def violations(self, comm: Communicator) -> list[Violation]:
         """Return the violations found by all ranks."""
-        return count_offenders(comm, self._offenders)
+        return count_offenders(comm, list(self._offenders.values()))
 
 
 def _clean_distances(check: _Check, distances: Array, weighted: bool, limit: float | None) -> tuple[Array, np.ndarray]:
@@ -234,16 +245,19 @@ def _clean_distances(check: _Check, distances: Array, weighted: bool, limit: flo
         longest = max(0, min(any_path, int(unreached_of(wide))) - int(heaviest))
     # If the distances have fewer bits than a path may need, a longer distance must be unreached.
     bound = np.array([longest if limit is None else min(limit, longest)]).astype(wide)
-
-    unreached = distances == unreached_of(dtype)
-    far = distances.astype(wide)
-    # The negation also catches NaN.
-    in_range = (distances >= 0) & (distances < unreached_of(dtype)) & (far <= longest)
-    within = in_range & (far <= bound[0])
-    check.refuse(1, "a source is not at distance 0", check.is_source[check.owned] & (distances != 0))
-    check.refuse(2, "the distance is negative, not a number or longer than any path", ~unreached & ~in_range)
-    check.refuse(2, f"the distance is beyond the limit {limit}", in_range & ~within)
-    return xp.where(within, far, wide.type(unreached_of(wide))), bound
+    clean = xp.empty(len(distances), wide)
+    for piece in check.pieces:
+        found = distances[piece]
+        far = found.astype(wide)
+        # The negation also catches NaN.
+        in_range = (found >= 0) & (found < unreached_of(dtype)) & (far <= longest)
+        within = in_range & (far <= bound[0])
+        wrong = "the distance is negative, not a number or longer than any path"
+        check.refuse(1, "a source is not at distance 0", piece, check.is_source[check.states(piece)] & (found != 0))
+        check.refuse(2, wrong, piece, (found != unreached_of(dtype)) & ~in_range)
+        check.refuse(2, f"the distance is beyond the limit {limit}", piece, in_range & ~within)
+        clean[piece] = xp.where(within, far, wide.type(unreached_of(wide)))
+    return clean, bound
 
 
 def _clean_parents(check: _Check, dist: Array, predecessors: Array) -> tuple[Array, Array]:
@@ -253,35 +267,48 @@ def _clean_parents(check: _Check, dist: Array, predecessors: Array) -> tuple[Arr
     that have one and are not sources: their tree edges and chains are checked by rules 3 and 5.
     """
     partition = check.shard.partition
-    is_source = check.is_source[check.owned]
-    is_reached = dist != unreached_of(dist.dtype)
-    is_none = predecessors == none_of(predecessors.dtype)
-    in_range = ~is_none & (predecessors >= 0) & (predecessors < partition.num_positions)
-    is_own = predecessors == check.positions
-    check.refuse(1, "a source is not its own predecessor", is_source & ~is_own)
-    check.refuse(1, "the vertex is its own predecessor but not a source", ~is_source & is_own)
-    check.refuse(2, "the predecessor is not a vertex", ~is_none & ~in_range)
-    check.refuse(2, "the vertex is reached and has no predecessor", is_reached & is_none & ~is_source)
-    check.refuse(2, "the vertex is not reached and has a predecessor", ~is_reached & ~is_none & ~is_source)
-    has_parent = is_reached & in_range & ~is_own & ~is_source
-    known = check.xp.where(has_parent, predecessors, check.positions)
-    return partition.state(known).astype(partition.dtype), has_parent
+    parent = check.xp.empty(len(predecessors), partition.dtype)
+    has_parent = check.xp.empty(len(predecessors), bool)
+    for piece in check.pieces:
+        found = predecessors[piece]
+        positions = check.positions(piece)
+        is_source = check.is_source[check.states(piece)]
+        is_reached = dist[piece] != unreached_of(dist.dtype)
+        is_none = found == none_of(found.dtype)
+        in_range = ~is_none & (found >= 0) & (found < partition.num_positions)
+        is_own = found == positions
+        is_other = ~is_source & ~is_none
+        check.refuse(1, "a source is not its own predecessor", piece, is_source & ~is_own)
+        check.refuse(1, "the vertex is its own predecessor but not a source", piece, ~is_source & is_own)
+        check.refuse(2, "the predecessor is not a vertex", piece, ~is_none & ~in_range)
+        check.refuse(2, "the vertex is reached and has no predecessor", piece, is_reached & is_none & ~is_source)
+        check.refuse(2, "the vertex is not reached and has a predecessor", piece, ~is_reached & is_other)
+        has_parent[piece] = is_reached & in_range & ~is_own & ~is_source
+        known = check.xp.where(has_parent[piece], found, positions)
+        parent[piece] = partition.state(known).astype(partition.dtype)
+    return parent, has_parent
 
 
-def _check_arcs(
-    check: _Check, comm: Communicator, parent: Array, dist: Array, bound: np.ndarray, weighted: bool
-) -> tuple[Array, Array]:
-    """Return masks of the owned vertices that a tree edge explains, and that an arc would shorten.
+def _check_tree_edges(check: _Check, parent: Array, dist: Array, has_parent: Array, is_explained: Array) -> None:
+    """Check rule 2 on the vertices' predecessors, and rule 3."""
+    for piece in check.pieces:
+        states = check.states(piece)
+        is_reached = dist[parent[states]] != unreached_of(dist.dtype)
+        is_wrong = has_parent[piece] & is_reached & (is_explained[states] == 0)
+        check.refuse(2, "the predecessor is not reached", piece, has_parent[piece] & ~is_reached)
+        check.refuse(3, "no arc from the predecessor explains the distance", piece, is_wrong)
+
+
+def _mark_arcs(
+    check: _Check, comm: Communicator, parent: Array, dist: Array, bound: np.ndarray, marks: Array, *, weighted: bool
+) -> None:
+    """Mark the states that a tree edge explains, and those that an arc would shorten.
 
     A tree edge explains the distance of its target if it has the right weight.
     """
     shard = check.shard
     backend = check.shard.backend
-    num_states = shard.partition.num_states
-    marks = check.xp.zeros(2 * num_states, np.uint8)
-    is_explained = marks[:num_states]
-    is_shorter = marks[num_states:]
-    found = (parent, dist, backend.to_device(bound), is_explained, is_shorter)
+    found = (parent, dist, backend.to_device(bound), *marks)
     if shard.has_rows:
         rows = shard.rows
         weights = rows.weights if weighted else None
@@ -292,20 +319,33 @@ def _check_arcs(
         for part in blocks.on_device():
             weights = part.weights if weighted else None
             check_edges[backend](0, part.num_units, *part.edges, weights, shape, *found)
-    comm.allreduce(marks, "max")
-    return is_explained[check.owned] != 0, is_shorter[check.owned] != 0
+    comm.allreduce(marks.ravel(), "max")
+
+
+def _mark_behind_reached(check: _Check, comm: Communicator, parent: Array, dist: Array, marks: Array) -> None:
+    """Mark, as if to be shortened, the states that are not reached, but lie behind an arc from one that is.
+
+    Distances of reached states become 0.
+    """
+    for piece in pieces(len(dist)):
+        near = dist[piece]
+        near[near != unreached_of(dist.dtype)] = 0
+    _mark_arcs(check, comm, parent, dist, np.array([np.finfo(dist.dtype).max], dist.dtype), marks, weighted=True)
 
 
 def _follow_chains(check: _Check, comm: Communicator, parent: Array) -> None:
     """Replace every predecessor by the end of its chain.
 
-    A predecessor in a cycle is replaced by any vertex of the cycle.
+    A predecessor in a cycle is replaced by any vertex of the cycle. A piece may follow predecessors that one before it
+    has replaced: these are further on.
     """
     mine = parent[check.first : check.first + check.shard.partition.stride]
     for _ in range(check.shard.info.num_vertices.bit_length()):
-        grandparent = parent[mine]
-        changed = comm.any(total(check.shard.backend, grandparent != mine) > 0)
-        if not changed:
+        num_changed = 0
+        for piece in pieces(len(mine)):
+            grandparent = parent[mine[piece]]
+            num_changed += total(check.shard.backend, grandparent != mine[piece])
+            mine[piece] = grandparent
+        if not comm.any(num_changed > 0):
             return
-        mine[:] = grandparent
         comm.allgather(mine, parent)

@@ -54,6 +54,7 @@ from mgraph.validation.components import labels_check_bytes
 from mgraph.validation.core_numbers import cores_check_bytes
 from mgraph.validation.spanning_forest import forest_check_bytes
 from mgraph.validation.strong_components import strong_check_bytes
+from mgraph.validation.traversal import traversal_check_bytes
 
 
 @pytest.mark.parametrize("num_chunks", [4, 64])
@@ -466,6 +467,17 @@ def test_validation_of_core_numbers_uses_the_planned_memory(num_ranks, monkeypat
     with one_core as cluster, mg.rmat(15, weights=None, cluster=cluster) as g:
         wanted = cores_check_bytes(cluster._objects[0][g._key].partition, g.num_vertices)
         with mg.core_numbers(g) as found:
+            check_peak_of_validation(found, wanted, num_ranks)
+
+
+@pytest.mark.parametrize("num_ranks", [1, 2])
+@pytest.mark.parametrize("layout", ["rows", "compact"])
+def test_validation_of_a_search_uses_the_planned_memory(layout, num_ranks, monkeypatch):
+    monkeypatch.setattr(validation, "PIECE", 1 << 9)
+    one_core = InProcessCluster(num_ranks, make_backend=lambda: CpuBackend(1))
+    with one_core as cluster, mg.read("rmat:15,weights=float64", cluster=cluster, layout=layout) as g:
+        wanted = traversal_check_bytes(cluster._objects[0][g._key].partition)
+        with mg.sssp(g, 1) as found:
             check_peak_of_validation(found, wanted, num_ranks)
 
 

@@ -99,7 +99,7 @@ class Reach:
         """Stamp what has been lowered in grains that are marked, and count it."""
         self.visit += 1
         note_lowered[self.backend](
-            0, len(self.lowered), self.grain_bits, self.visit, self.lowered, self.states, self.before, self.parents,
+            0, len(self.lowered), self.grain_bits, self.visit, self.states, self.lowered, self.before, self.parents,
             self.stamps, self.grains.latest, self.counters,
         )  # fmt: skip
 

@@ -1,8 +1,9 @@
 #include "prelude.cuh"
 
-extern "C" __global__ void note_lowered(i64 lo, i64 hi, i64 grain_bits, i64 visit, u8* lowered,
-                                        const dist_t* states, dist_t* before, vertex_t* parents,
-                                        i32* stamps, i32* latest, i64* counters) {
+extern "C" __global__ void note_lowered(i64 lo, i64 hi, i64 grain_bits, i64 visit,
+                                        const dist_t* states, u8* lowered, dist_t* before,
+                                        vertex_t* parents, i32* stamps, i32* latest,
+                                        i64* counters) {
   i64 count = 0;
   for (i64 grain = lo + warp_index(); grain < hi; grain += warp_count()) {
     if (!lowered[grain]) continue;

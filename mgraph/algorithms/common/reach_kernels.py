@@ -8,7 +8,7 @@ from mgraph.backends.numba_helpers import position_of, top_of
 
 
 @kernel(lanes=32, dist_t="states", vertex_t="parents")
-def note_lowered(lo, hi, grain_bits, visit, lowered, states, before, parents, stamps, latest, counters):
+def note_lowered(lo, hi, grain_bits, visit, states, lowered, before, parents, stamps, latest, counters):
     """Stamp every state that is below `before` with this visit, and let it have no parent; then `before` equals states.
 
     Work items are grains, of which only those with `lowered` set are read; then it is clear. `latest` is the last visit

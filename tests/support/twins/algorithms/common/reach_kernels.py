@@ -40,8 +40,8 @@ def note_lowered(draw: st.DrawFn) -> Case:
     )
     args = {"lo": 0, "hi": num_grains, "grain_bits": bits, "visit": MAX_VISIT}
     args |= {
-        "lowered": random.integers(0, 2, num_grains).astype(np.uint8),
         "states": states,
+        "lowered": random.integers(0, 2, num_grains).astype(np.uint8),
         "before": before,
         "parents": _parents(random, kinds, len(states)),
         "stamps": random.integers(0, MAX_VISIT, len(states)).astype(STAMP),
