@@ -8,9 +8,8 @@
 The graph is built in the compact layout, in all of the memory, and then in the layout host, or --layout split, with a
 limit of --memory (the setting `mgraph.device-memory`; by default half of what the compact layout needs, as planned).
 Every call runs on both, once unmeasured; its results in the compact layout are validated, and the others must equal
-them to the bit. With --alone there is no compact graph, so that the graph may be larger than the device: results must
-equal those in the same layout without a limit, which are validated; or, without --memory, there is this graph alone,
-and each of its results is validated. A call that lacks memory is left out, with the reason.
+them to the bit. With --alone there is no compact graph, so that the graph may be larger than the device, without
+--memory than all of it: its own results are validated. A call that lacks memory is left out, with the reason.
 
 `passes` are the bytes over the link as a multiple of those in host memory, predecessors included; `GB/s` are bytes over
 the link by the whole time of a call. `streaming` is their rate in the supersteps that stream parts, beside a plain
@@ -28,7 +27,6 @@ from typing import Any
 
 import click
 import dask
-import numpy as np
 import record
 
 import mgraph as mg
@@ -75,37 +73,30 @@ def host_bytes(rank: Rank, graph: str) -> int:
     return rank.objects[graph].host_bytes
 
 
-def columns_of(found: Result) -> list[np.ndarray]:
-    """Return the columns of a result."""
-    return [np.asarray(column) for column in found.columns]
-
-
 class Runs:
-    """Calls on one graph: the time, the cost and, if they are kept, the columns of each, by call and root."""
+    """Calls on one graph: the time and the cost of each, and the digests of its results by call and root."""
 
-    def __init__(
-        self, g: mg.Graph, calls: tuple[str, ...], roots: list[int], *, validates: bool, keeps: bool = True
-    ) -> None:
+    def __init__(self, g: mg.Graph, calls: tuple[str, ...], roots: list[int], *, validates: bool) -> None:
         self.validates = validates
         self.seconds: dict[str, list[float]] = {}
         self.link_bytes: dict[str, int] = {}
-        self.columns: dict[tuple[str, int], list[np.ndarray] | None] = {}
+        self.digests: dict[tuple[str, int], list[int]] = {}
         self.costs: dict[str, Costs] = {}
         for name in calls:
             try:
                 CALLS[name](g, roots[0]).close()
                 for root in roots if name in OF_ROOTS else roots[:1] * 3:
-                    self.run(name, g, root, keeps=keeps)
+                    self.run(name, g, root)
             except MemoryError as error:
                 click.echo(f"{name}: {error}")
 
-    def run(self, name: str, g: mg.Graph, root: int, *, keeps: bool) -> None:
+    def run(self, name: str, g: mg.Graph, root: int) -> None:
         """Run a call once."""
         with CALLS[name](g, root) as found:
-            if (name, root) not in self.columns:
+            if (name, root) not in self.digests:
                 if self.validates:
                     mg.validate(found)
-                self.columns[name, root] = columns_of(found) if keeps else None
+                self.digests[name, root] = [column.digest() for column in found.columns]
             self.seconds.setdefault(name, []).append(found.stats.total_s)
             self.link_bytes[name] = max(self.link_bytes.get(name, 0), sum(found.stats.link_bytes))
             self.costs[name] = found.stats
@@ -113,12 +104,10 @@ class Runs:
 
 def compare(valid: Runs, other: Runs) -> None:
     """End the run if a result differs, or could not be validated."""
-    for key, columns in other.columns.items():
-        if key not in valid.columns:
+    for key, digests in other.digests.items():
+        if key not in valid.digests:
             raise SystemExit(f"{key}: not validated")
-        expected = valid.columns[key]
-        assert columns is not None and expected is not None, "columns are kept"
-        if not all(np.array_equal(a, b) for a, b in zip(columns, expected, strict=True)):
+        if digests != valid.digests[key]:
             raise SystemExit(f"{key}: results differ")
 
 
@@ -179,17 +168,16 @@ def main(
     recorded: bool,
     commit: str | None,
 ) -> None:
-    is_limited = memory is not None or not alone
     if memory is None and not alone:
         memory = str(plan_graph(parse_spec(graph), num_ranks, backend, 1 << 60, "compact").needed_bytes // 2)
     connect = {"num_ranks": num_ranks, "backend": backend}
+    compact = None
     with mg.connect(**connect) as cluster:
         rate = min(cluster.run(copy_rate))
-        if is_limited:
-            with mg.read(graph, cluster=cluster, layout=layout if alone else "compact") as g:
+        if not alone:
+            with mg.read(graph, cluster=cluster, layout="compact") as g:
                 click.echo(f"{g!r}: {readable_bytes(max(one['bytes'] for one in g.build_stats))} on each rank")
-                roots = random_roots(g, num_roots, 1)
-                valid = Runs(g, calls, roots, validates=True)
+                compact = Runs(g, calls, random_roots(g, num_roots, 1), validates=True)
     with (
         dask.config.set({"mgraph.device-memory": memory} if memory else {}),
         mg.connect(**connect) as cluster,
@@ -201,13 +189,10 @@ def main(
         limit = f"limited to {memory}" if memory else "not limited"
         kept = f"{readable_bytes(held)} on each device, {limit}, {readable_bytes(stored)} in host memory"
         click.echo(f"{g!r}: {kept}, built in {took:.1f} s")
-        if not is_limited:
-            roots = random_roots(g, num_roots, 1)
-        runs = Runs(g, calls, roots, validates=not is_limited, keeps=is_limited)
+        runs = Runs(g, calls, random_roots(g, num_roots, 1), validates=alone)
         name = g.name
-    if is_limited:
-        compare(valid, runs)
-    compact = valid if is_limited and not alone else None
+    if compact is not None:
+        compare(compact, runs)
     click.echo(f"a plain copy: {rate / 1e9:.1f} GB/s\n\n| {' | '.join(COLUMNS)} |\n|{' --- |' * len(COLUMNS)}")
     found = [facts_of(call, runs, compact, stored, rate) for call in runs.seconds]
     for facts in found:

@@ -55,11 +55,6 @@ def inline(function: Callable) -> Callable:
     return compiled(function)
 
 
-def merged(function: Callable) -> Callable:
-    """Compile a helper into its callers: a call with an array counts references, which takes some 10 ns."""
-    return compiled(function, inline="always")
-
-
 # The address of an array without elements in CUDA kernels, which take null for None; it is never read.
 NO_ELEMENTS = 256
 

@@ -25,16 +25,30 @@ except ImportError:  # Windows
 # How long a process waits for another one that compiles functions of the same file; it may be stopped.
 WAIT_S = 20.0
 LOOK_S = 0.01
+# Names by which functions allocate arrays; another one would be an error of Numba's.
+ALLOCATING = frozenset(["arange", "array", "copy", "empty", "flatnonzero", "full", "zeros"])
 # Paths of the files that this process has locked; guarded by Numba's own lock.
 _locked: set[str] = set()
 
 
 def compiled(function: Callable, **how: Any) -> Any:
-    """Return a function that Numba compiles for each signature at its first call."""
-    made = numba.njit(nogil=True, cache=True, error_model="numpy", **how)(function)
+    """Return a function that Numba compiles for each signature at its first call.
+
+    It counts references to arrays only if it allocates some: its caller holds all others. A helper with arrays that is
+    called for each edge would take ten times as long, as all cores write the same counts.
+    """
+    made = numba.njit(nogil=True, cache=True, error_model="numpy", _nrt=_allocates(function), **how)(function)
     if not isinstance(made, Dispatcher):
         return made  # NUMBA_DISABLE_JIT is set
     return _compiled_aside(_compiled_once(_kept_apart(made)))
+
+
+def _allocates(function: Callable) -> bool:
+    """Return whether a function allocates arrays, or calls a compiled one that does, and may return one."""
+    names = function.__code__.co_names
+    called = (function.__globals__.get(name) for name in names)
+    of_called = (getattr(one, "targetoptions", None) for one in called)
+    return not ALLOCATING.isdisjoint(names) or any(options and options.get("_nrt") for options in of_called)
 
 
 def _kept_apart(made: Any) -> Any:

@@ -10,7 +10,7 @@ from numba import typeof, types
 from numba.extending import overload
 from numba.np.numpy_support import as_dtype
 
-from mgraph.backends.kernel import inline, merged
+from mgraph.backends.kernel import inline
 from mgraph.backends.numba_atomics import atomic_add, atomic_and, atomic_or
 from mgraph.types import Array, unreached_of
 
@@ -68,7 +68,7 @@ def _weight_sort_key(weight) -> Callable:
     return lambda weight: np.int64(weight) - middle
 
 
-@merged
+@inline
 def arcs_of(indptr, u):
     """Return where the row of a vertex begins and ends.
 

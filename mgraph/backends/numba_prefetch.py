@@ -10,7 +10,7 @@ from numba import types
 from numba.core import cgutils
 from numba.core.extending import intrinsic
 
-from mgraph.backends.kernel import merged
+from mgraph.backends.kernel import inline
 
 # Its type says nothing of the function that it makes, which loses its first parameter.
 _intrinsic: Callable[[Callable], Any] = intrinsic
@@ -39,7 +39,7 @@ def prefetch(_context, array, index) -> Any:
     return types.void(array, index), codegen
 
 
-@merged
+@inline
 def prefetch_arcs(targets, weights, first):
     """Begin to load the first arcs of a row."""
     prefetch(targets, first)

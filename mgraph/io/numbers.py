@@ -11,7 +11,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from mgraph.backends.kernel import inline, merged
+from mgraph.backends.kernel import inline
 
 # Kinds of numbers: an integer of 64 signed bits, an integer beyond them, or one written as a float.
 INTEGER, BEYOND, FLOAT = range(3)
@@ -78,7 +78,7 @@ def trailing_zeros(typing: Any, word: Any) -> tuple[Any, Any]:
     return types.uint64(types.uint64), build
 
 
-@merged
+@inline
 def eight_digits(text, i):
     """Return (value, number) of the digits that begin at i, of the first eight bytes; text is longer by eight bytes."""
     word = load_word(text, i) ^ _ZEROS
@@ -92,7 +92,7 @@ def eight_digits(text, i):
     return word, np.int64(count)
 
 
-@merged
+@inline
 def many_digits(text, i):
     """Return (value, number) of up to sixteen digits at i; 16 if there may be more."""
     value, count = eight_digits(text, i)

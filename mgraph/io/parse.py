@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mgraph.backends.kernel import inline, merged
+from mgraph.backends.kernel import inline
 from mgraph.io.lines import MAX_LINE_BYTES
 from mgraph.io.numbers import (
     BEYOND,
@@ -305,7 +305,7 @@ def parse_line(text, size, syntax, skipped, sources, targets, integers, floats, 
     end_line(text, size, line, i, state, field, num_fields, problem, begin, end)
 
 
-@merged
+@inline
 def decimal(text, whole, count, i):
     """Return (end, value) of the number of `count` digits `whole` before a point and those at i; end 0 if not plain."""
     rest, more = many_digits(text, i)
@@ -329,7 +329,7 @@ def unread_field(text, i, between):
     return i
 
 
-@merged
+@inline
 def plain_number(text, i):
     """Return (end, integer, float, whether it is a float) of the plain number at i; the end is i if it is not plain."""
     value, count = many_digits(text, i)
@@ -343,7 +343,7 @@ def plain_number(text, i):
     return max(end, i), 0, number, True
 
 
-@merged
+@inline
 def ends_plainly(text, i, size, line):
     """Return whether a line from `line` on ends at i, with LF, and is not too long."""
     return text[i] == _NEWLINE and i < size and i - line < MAX_LINE_BYTES

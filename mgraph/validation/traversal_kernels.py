@@ -6,15 +6,16 @@ from mgraph.backends.kernel import inline, kernel
 
 
 @inline
-def _check_arc(u, v, w, parent, dist, bound, is_explained, is_shorter):
-    """Mark v if the arc from u is its tree edge and explains its distance, and if it would shorten it."""
-    if dist[u] > bound[0]:
-        return
-    candidate = dist.dtype.type(dist[u] + w)
+def _check_arc(u, v, through, far, most, parent, is_explained, is_shorter):
+    """Mark v if the arc from u is its tree edge and explains its distance, and if it would shorten it.
+
+    `through` is u's distance and the weight: a sum of distances in the dtype of their array is made by the caller, as
+    Numba would not know the dtype at compile time here.
+    """
     # Race: several arcs may mark one target at a time; all of them write the same 1.
-    if candidate == dist[v] and parent[v] == u:
+    if through == far and parent[v] == u:
         is_explained[v] = 1
-    if candidate < dist[v] and candidate <= bound[0]:
+    if through < far and through <= most:
         is_shorter[v] = 1
 
 
@@ -26,10 +27,15 @@ def check_arcs(lo, hi, first, indptr, targets, weights, parent, dist, bound, is_
     largest distance of a reached vertex: larger ones mean unreached.
     """
     for row in range(lo, hi):
+        u = first + row
+        near = dist[u]
+        if near > bound[0]:
+            continue
         for i in range(indptr[row], indptr[row + 1]):
             # Cast the weight first: Numba would add float32 and an integer in float64.
             w = dist.dtype.type(1) if weights is None else dist.dtype.type(weights[i])
-            _check_arc(first + row, targets[i], w, parent, dist, bound, is_explained, is_shorter)
+            v = targets[i]
+            _check_arc(u, v, dist.dtype.type(near + w), dist[v], bound[0], parent, is_explained, is_shorter)
 
 
 @kernel(lanes=256, vertex_t="parent", weight_t="weights", dist_t="dist")
@@ -50,6 +56,9 @@ def check_edges(
                 u = tile_starts[tile] + (words[e] >> segment_bits)
                 v = unit_segments[unit] + (words[e] & mask)
                 w = dist.dtype.type(1) if weights is None else dist.dtype.type(weights[e])
-                _check_arc(u, v, w, parent, dist, bound, is_explained, is_shorter)
-                if both_ways:
-                    _check_arc(v, u, w, parent, dist, bound, is_explained, is_shorter)
+                near = dist[u]
+                far = dist[v]
+                if near <= bound[0]:
+                    _check_arc(u, v, dist.dtype.type(near + w), far, bound[0], parent, is_explained, is_shorter)
+                if both_ways and far <= bound[0]:
+                    _check_arc(v, u, dist.dtype.type(far + w), near, bound[0], parent, is_explained, is_shorter)

@@ -32,7 +32,7 @@ WITH_OPTIONS = (
 # Functions here have the parameters that NetworkX passes by their places, however many.
 NETWORKXS_OWN = ("mgraph/nx_backend/link_analysis.py",)
 # Functions with these decorators are compiled by Numba, which infers their return types.
-COMPILED = ("kernel", "inline", "merged", "persistent")
+COMPILED = ("kernel", "inline", "persistent")
 README_LINES = 140
 CUDA_COLUMNS = 100
 ROOT_FILES = 8

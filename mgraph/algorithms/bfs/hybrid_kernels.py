@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from mgraph.algorithms.bfs.step import GROWTH, pull_pays
-from mgraph.backends.kernel import inline, merged
+from mgraph.backends.kernel import inline
 from mgraph.backends.numba_prefetch import prefetch
 
 # The state of a search between calls of `push_levels`: its level; the part of the queue that is the frontier, its
@@ -129,7 +129,7 @@ def begin_levels(
     push_levels(last_level, max_arcs, max_degree, is_directed, until, indptr, targets, queue, words, counters)
 
 
-@merged
+@inline
 def push_small_levels(
     level, begin, end, arcs, unscanned, last_level, most, pause, max_degree, is_directed, indptr, targets, queue, words
 ):  # fmt: skip
@@ -212,7 +212,7 @@ def pull_rest(level, end, indptr, targets, queue, words):
     return end, np.int64(size), np.int64(scanned), np.int64(left)
 
 
-@merged
+@inline
 def has_irregular_rows(begin, end, indptr, queue):
     """Return whether rows of a frontier are short and of many lengths: branches on what arcs find are mispredicted."""
     first = (np.uint64(begin) + np.uint64(end)) >> ONE
@@ -231,7 +231,7 @@ def has_irregular_rows(begin, end, indptr, queue):
     return changes > MAX_CHANGES and arcs < LONG_ROW * SAMPLE
 
 
-@merged
+@inline
 def is_run(begin, end, queue):
     """Return whether a frontier is likely a run of consecutive vertices, two or more.
 
@@ -401,7 +401,7 @@ def follow_run(level_word, last_word, size, full, indptr, targets, queue, words)
     return size, level_word
 
 
-@merged
+@inline
 def are_next(last, queue):
     """Return whether two vertices are next to the two before them in the queue, as where two runs go on."""
     first = np.uint64(queue[last]) - np.uint64(queue[last - TWO])
@@ -446,7 +446,7 @@ def follow_two_runs(level_word, last_word, size, full, indptr, targets, queue, w
         v = after_v
 
 
-@merged
+@inline
 def count_arcs(begin, end, indptr, queue):
     """Return how many arcs a part of the queue has."""
     arcs = np.int64(0)

@@ -405,9 +405,10 @@ def label_users(lo, hi, positions, first, num_positions, stride, multiplier, bit
     Where there are no `positions`, user ids are positions, and the root is the smallest.
     """
     if positions is None and bits is None and smallest is None:
-        # Slices, which compilers copy several values at once of.
+        # A loop without branches, which compilers copy several values at once in.
         last = max(lo, min(hi, num_positions - first))
-        labels[lo:last] = roots[first + lo : first + last]
+        for i in range(lo, last):
+            labels[i] = roots[first + i]
         for i in range(last, hi):
             labels[i] = first + i
         return

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mgraph.backends.kernel import kernel, merged
+from mgraph.backends.kernel import inline, kernel
 from mgraph.backends.numba_atomics import atomic_add, atomic_min
 from mgraph.backends.numba_helpers import (
     LIGHTEST_BITS,
@@ -189,7 +189,7 @@ def find_before_candidates(
             parents[v] = min(parents[v], position_of(targets[i], stride, multiplier))
 
 
-@merged
+@inline
 def first_explaining(begin, end, targets, weights, own, max_weight, dist, low_bytes):
     """Return the first of the arcs begin..end that explains the distance `own`; `end` if none does.
 

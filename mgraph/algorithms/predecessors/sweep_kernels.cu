@@ -11,7 +11,8 @@ __device__ inline void lower_parent(vertex_t* parent, i64 u, const i64* shape) {
   if (position < load_relaxed(parent)) atomic_min(parent, position);
 }
 
-// A thread block processes a unit, with the distances of its segment in shared memory.
+// A thread block processes a unit, with the distances of its segment in shared memory; those of a
+// small unit are read where they are.
 extern "C" __global__ void __launch_bounds__(1024)
     sweep_nearer(i64 lo, i64 hi, const i64* unit_tiles, const i64* unit_segments,
                  const i64* tile_edges, const i64* tile_starts, const u32* words,
@@ -19,17 +20,28 @@ extern "C" __global__ void __launch_bounds__(1024)
                  vertex_t* parents) {
   dist_t* segment = dynamic_shared<dist_t>();
   i64 length = (i64)1 << segment_bits, both_ways = shape[1];
+  Blocks blocks{unit_tiles, unit_segments, tile_edges, tile_starts, words};
+  auto lower_farther = [&](i64 u, dist_t near, dist_t w, i64 v, dist_t far) {
+    if (explains(near, w, far))
+      lower_parent(&parents[v], u, shape);
+    else if (both_ways && explains(far, w, near))
+      lower_parent(&parents[u], v, shape);
+  };
   for (i64 unit = lo + blockIdx.x; unit < hi; unit += gridDim.x) {
     i64 home = unit_segments[unit];
+    if (blocks.is_small(unit, segment_bits)) {
+      visit_unit(unit, blocks, weights, segment_bits, dist,
+                 [&](i64 u, dist_t near, dist_t w, u32 end) {
+                   lower_farther(u, near, w, home + end, load_readonly(&dist[home + end]));
+                 });
+      continue;
+    }
     for (i64 i = threadIdx.x; i < length; i += blockDim.x)
       segment[i] = load_readonly(&dist[home + i]);
     __syncthreads();
-    visit_unit(unit, {unit_tiles, unit_segments, tile_edges, tile_starts, words}, weights,
-               segment_bits, dist, [&](i64 u, dist_t near, dist_t w, u32 end) {
-                 if (explains(near, w, segment[end]))
-                   lower_parent(&parents[home + end], u, shape);
-                 else if (both_ways && explains(segment[end], w, near))
-                   lower_parent(&parents[u], home + end, shape);
+    visit_unit(unit, blocks, weights, segment_bits, dist,
+               [&](i64 u, dist_t near, dist_t w, u32 end) {
+                 lower_farther(u, near, w, home + end, segment[end]);
                });
     __syncthreads();  // all threads have read the segment that the next unit overwrites
   }

@@ -14,10 +14,11 @@ from mgraph.backends.numba_helpers import joins_marked, position_of, top_of
 
 
 @inline
-def _lower_to_nearer(u, v, w, dist, stride, multiplier, parents):
-    """Lower v's parent to u if u is nearer and explains v's distance."""
-    if dist[u] < dist[v] and dist[v] != top_of(dist) and dist.dtype.type(dist[u] + w) == dist[v]:
-        atomic_min(parents, v, position_of(u, stride, multiplier))
+def _lower_parent(parents, v, u, stride, multiplier):
+    """Lower v's parent to u; most are not lower, and a load spares them the atomic."""
+    position = position_of(u, stride, multiplier)
+    if position < parents[v]:
+        atomic_min(parents, v, position)
 
 
 @inline
@@ -43,15 +44,20 @@ def sweep_nearer(
     stride = shape[2]
     multiplier = shape[3]
     mask = (1 << segment_bits) - 1
+    top = top_of(dist)
     for unit in range(lo, hi):
         for tile in range(unit_tiles[unit], unit_tiles[unit + 1]):
             for e in range(tile_edges[tile], tile_edges[tile + 1]):
                 u = tile_starts[tile] + (words[e] >> segment_bits)
                 v = unit_segments[unit] + (words[e] & mask)
                 w = dist.dtype.type(1) if weights is None else dist.dtype.type(weights[e])
-                _lower_to_nearer(u, v, w, dist, stride, multiplier, parents)
-                if both_ways:
-                    _lower_to_nearer(v, u, w, dist, stride, multiplier, parents)
+                near = dist[u]
+                far = dist[v]
+                if near < far:
+                    if far != top and dist.dtype.type(near + w) == far:
+                        _lower_parent(parents, v, u, stride, multiplier)
+                elif both_ways and far < near and near != top and dist.dtype.type(far + w) == near:
+                    _lower_parent(parents, u, v, stride, multiplier)
 
 
 @kernel(lanes=256, vertex_t="parents", weight_t="weights", dist_t="dist")
@@ -98,6 +104,7 @@ def sweep_marked(
     stride = shape[2]
     multiplier = shape[3]
     mask = (1 << segment_bits) - 1
+    top = top_of(dist)
     for place in range(lo, hi):
         unit = units[place]
         for tile in range(unit_tiles[unit], unit_tiles[unit + 1]):
@@ -107,6 +114,10 @@ def sweep_marked(
                 if not joins_marked(marks, u, v, both_ways):
                     continue
                 w = dist.dtype.type(1) if weights is None else dist.dtype.type(weights[e])
-                _lower_to_nearer(u, v, w, dist, stride, multiplier, parents)
-                if both_ways:
-                    _lower_to_nearer(v, u, w, dist, stride, multiplier, parents)
+                near = dist[u]
+                far = dist[v]
+                if near < far:
+                    if far != top and dist.dtype.type(near + w) == far:
+                        _lower_parent(parents, v, u, stride, multiplier)
+                elif both_ways and far < near and near != top and dist.dtype.type(far + w) == near:
+                    _lower_parent(parents, u, v, stride, multiplier)

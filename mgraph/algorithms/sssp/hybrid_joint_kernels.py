@@ -188,7 +188,10 @@ def move_below(core, num_cores, lists, bound):
 @inline
 def room_in_far(core, num_cores, lists):
     """Return how many arcs of a core may lead to far: all of them to one owner."""
-    return np.int64(lists.far.shape[2]) - lists.num_far[core, :num_cores].max()
+    longest = np.int64(0)
+    for writer in range(num_cores):
+        longest = max(longest, lists.num_far[core, writer])
+    return np.int64(lists.far.shape[2]) - longest
 
 
 @inline

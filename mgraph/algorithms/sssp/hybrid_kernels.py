@@ -23,7 +23,7 @@ from mgraph.algorithms.sssp.radix_queue import (
     refill,
     spill,
 )
-from mgraph.backends.kernel import inline, merged
+from mgraph.backends.kernel import inline
 from mgraph.backends.numba_helpers import arcs_of, top_of, weight_sort_key
 from mgraph.backends.numba_prefetch import prefetch_arcs
 
@@ -35,21 +35,21 @@ SIZE, FOUND, FOUND_ARCS, SCANNED, AS_FAR, MAX_SIZE, MIN_DEGREE, MAX_SCANNED = ra
 NUM_SEARCH_WORDS = NUM_WORDS + 8
 
 
-@merged
+@inline
 def set_parent(parents, v, u, is_farther):
     """Make u the predecessor of a vertex that it lowered, if the arc leads farther; `parents` may be None."""
     if parents is not None:
         parents[v] = u if is_farther else np.iinfo(parents.dtype).max
 
 
-@merged
+@inline
 def keep_first_parent(parents, v, u, is_farther):
     """Make u the predecessor of a vertex that is as far over it, if u is before the one that it has."""
     if parents is not None:
         parents[v] = min(u, parents[v]) if is_farther else parents[v]
 
 
-@merged
+@inline
 def lower_over_arc(dist, parents, v, u, d, weight, cutoff):
     """Lower v over an arc from u, at distance d, if that leads nearer; return its distance before and after."""
     through = dist.dtype.type(d + dist.dtype.type(weight))

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from mgraph.algorithms.sssp.hybrid_kernels import lower_over_arc
-from mgraph.backends.kernel import inline, merged
+from mgraph.backends.kernel import inline
 from mgraph.backends.numba_helpers import arcs_of, next_of, top_of
 from mgraph.backends.numba_prefetch import prefetch, prefetch_arcs
 
@@ -177,19 +177,19 @@ def begin_near(waiting, near, far, where, state, bounds, dist):
     scan_far(near, far, where, state, bounds, dist, dist.dtype.type(top_of(dist)))
 
 
-@merged
+@inline
 def is_wasteful(scanned, found_arcs, limit):
     """Return whether too many arcs and entries of far were scanned for what was found."""
     return scanned > 2 * found_arcs + limit
 
 
-@merged
+@inline
 def has_many_repeated(repeated, relaxed):
     """Return whether to halve the width: a bucket has relaxed too many vertices repeatedly."""
     return repeated * REPEATED_SHARE > relaxed + REPEATED_SLACK
 
 
-@merged
+@inline
 def prefetch_ahead(near, head, mask, indptr, targets, weights, dist):
     """Prefetch the first arcs of a vertex ahead in near, and distances at the ends of those of a nearer one."""
     first = np.uint64(indptr[np.uint64(near[(head + ENDS_AHEAD) & mask])])
@@ -200,7 +200,7 @@ def prefetch_ahead(near, head, mask, indptr, targets, weights, dist):
     prefetch_arcs(targets, weights, indptr[np.uint64(near[(head + ARCS_AHEAD) & mask])])
 
 
-@merged
+@inline
 def relax_near(near, far, where, state, bounds, indptr, targets, weights, cutoff, pause, dist, parents, listed):
     """Relax the arcs of near until it is empty, `pause` are scanned, or too many wait or are relaxed again."""
     mask = np.uint64(len(near) - 1)

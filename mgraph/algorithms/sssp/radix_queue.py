@@ -25,7 +25,7 @@ from llvmlite import ir
 from numba import types
 from numba.core.extending import intrinsic
 
-from mgraph.backends.kernel import inline, merged
+from mgraph.backends.kernel import inline
 from mgraph.backends.numba_helpers import weight_sort_key
 
 # Words of `state`: entries in near and far, the first unused entry of far (a list, then all from an end on), the least
@@ -81,7 +81,7 @@ def leading_zeros(_context, word) -> Any:
     return types.int64(types.int64), codegen
 
 
-@merged
+@inline
 def push(keys, vertices, size, key, vertex):
     """Push an entry to a heap of `size` entries."""
     i = size
@@ -96,7 +96,7 @@ def push(keys, vertices, size, key, vertex):
     vertices[i] = vertex
 
 
-@merged
+@inline
 def pop(keys, vertices, size):
     """Remove the first entry of a heap of `size` entries."""
     last = size - 1
@@ -119,7 +119,7 @@ def pop(keys, vertices, size):
     vertices[i] = vertices[last]
 
 
-@merged
+@inline
 def link(nexts, state, entry, bits):
     """Put an entry of far into the bucket of its key."""
     bucket = 64 - leading_zeros(bits ^ state[BASE])
@@ -129,7 +129,7 @@ def link(nexts, state, entry, bits):
     state[FAR] += 1
 
 
-@merged
+@inline
 def raise_limit(state, settled, bits):
     """Make room in near for a new key where far is empty and near short; `settled` is the key that left last."""
     if state[FAR] == 0 and state[NEAR] < FEW:
@@ -138,7 +138,7 @@ def raise_limit(state, settled, bits):
         state[LIMIT] = max(state[LIMIT], bits + 1)
 
 
-@merged
+@inline
 def insert_far(far_keys, far_vertices, nexts, state, key, vertex):
     """Insert an entry with a key that is not below the limit."""
     entry = state[FREE]

@@ -2,7 +2,7 @@
 #include "tiles.cuh"
 
 // A thread block processes a unit: its segment is copied to shared memory, and improved distances
-// are written back.
+// are written back. The ends of a small unit are lowered where they are.
 extern "C" __global__ void __launch_bounds__(1024)
     sweep_distances(i64 lo, i64 hi, const i64* unit_tiles, const i64* unit_segments,
                     const i64* tile_edges, const i64* tile_starts, const u32* words,
@@ -11,28 +11,41 @@ extern "C" __global__ void __launch_bounds__(1024)
   dist_t* segment = dynamic_shared<dist_t>();
   i64 length = (i64)1 << segment_bits, both_ways = shape[0], grain_bits = shape[1];
   dist_t most = limit[0];
+  Blocks blocks{unit_tiles, unit_segments, tile_edges, tile_starts, words};
   // A stale 0 costs a store.
   auto mark = [&](i64 state) {
     u8* grain = &lowered[state >> grain_bits];
     if (!load_stale(grain)) store_relaxed(grain, (u8)1);
   };
+  // Lower one end of an edge, a start with its mark; whether it was the edge's end.
+  auto relax = [&](i64 u, dist_t near, dist_t w, dist_t* end) {
+    dist_t far = load_relaxed(end);
+    if (near < far) {
+      dist_t through = near + w;
+      return through < far && through <= most && lower(end, through);
+    }
+    if (both_ways && far < near) {
+      dist_t through = far + w;
+      if (through < near && through <= most && lower(&dist[u], through)) mark(u);
+    }
+    return false;
+  };
   for (i64 unit = lo + blockIdx.x; unit < hi; unit += gridDim.x) {
     i64 first = unit_segments[unit];
     dist_t* home = dist + first;
+    if (blocks.is_small(unit, segment_bits)) {
+      visit_unit(unit, blocks, weights, segment_bits, before,
+                 [&](i64 u, dist_t near, dist_t w, u32 end) {
+                   if (relax(u, near, w, &home[end])) mark(first + end);
+                 });
+      continue;
+    }
     for (i64 i = threadIdx.x; i < length; i += blockDim.x) segment[i] = load_relaxed(&home[i]);
     __syncthreads();
     bool changed = false;
-    visit_unit(unit, {unit_tiles, unit_segments, tile_edges, tile_starts, words}, weights,
-               segment_bits, before, [&](i64 u, dist_t near, dist_t w, u32 end) {
-                 dist_t far = load_relaxed(&segment[end]);
-                 if (near < far) {
-                   dist_t through = near + w;
-                   if (through < far && through <= most && lower(&segment[end], through))
-                     changed = true;
-                 } else if (both_ways && far < near) {
-                   dist_t through = far + w;
-                   if (through < near && through <= most && lower(&dist[u], through)) mark(u);
-                 }
+    visit_unit(unit, blocks, weights, segment_bits, before,
+               [&](i64 u, dist_t near, dist_t w, u32 end) {
+                 if (relax(u, near, w, &segment[end])) changed = true;
                });
     // Also the barrier after the last write to the segment, and before the next unit's first.
     if (__syncthreads_or(changed)) {

@@ -45,6 +45,13 @@ __device__ inline void raise_flags(u8* flags, i64 range, bool is_active, bool is
 struct Blocks {
   const i64 *unit_tiles, *unit_segments, *tile_edges, *tile_starts;
   const u32* words;
+  // Whether a unit has so few edges that the states of its segment are best read where they are: to
+  // copy them to shared memory is to read a cache line for each SEGMENT_SHARE of them.
+  __device__ bool is_small(i64 unit, i64 segment_bits) const {
+    constexpr int SEGMENT_SHARE = 4;
+    i64 num_edges = tile_edges[unit_tiles[unit + 1]] - tile_edges[unit_tiles[unit]];
+    return num_edges < ((i64)1 << segment_bits) / SEGMENT_SHARE;
+  }
 };
 // Every edge counts as 1 where `weights` is None.
 __device__ inline dist_t weight_of(const weight_t* weights, i64 e) {
