@@ -25,19 +25,20 @@ except ImportError:  # Windows
 # How long a process waits for another one that compiles functions of the same file; it may be stopped.
 WAIT_S = 20.0
 LOOK_S = 0.01
-# Names by which functions allocate arrays; another one would be an error of Numba's.
+# Names by which functions allocate arrays; one that is missing here is an error of Numba's.
 ALLOCATING = frozenset(["arange", "array", "copy", "empty", "flatnonzero", "full", "zeros"])
 # Paths of the files that this process has locked; guarded by Numba's own lock.
 _locked: set[str] = set()
 
 
-def compiled(function: Callable, **how: Any) -> Any:
+def compiled(function: Callable) -> Any:
     """Return a function that Numba compiles for each signature at its first call.
 
     It counts references to arrays only if it allocates some: its caller holds all others. A helper with arrays that is
-    called for each edge would take ten times as long, as all cores write the same counts.
+    called for each edge would take ten times as long, as all cores write the same counts. One that counts none returns
+    no array to Python, which would get all of the array that a slice is of.
     """
-    made = numba.njit(nogil=True, cache=True, error_model="numpy", _nrt=_allocates(function), **how)(function)
+    made = numba.njit(nogil=True, cache=True, error_model="numpy", _nrt=_allocates(function))(function)
     if not isinstance(made, Dispatcher):
         return made  # NUMBA_DISABLE_JIT is set
     return _compiled_aside(_compiled_once(_kept_apart(made)))

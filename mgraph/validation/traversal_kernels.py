@@ -9,8 +9,7 @@ from mgraph.backends.kernel import inline, kernel
 def _check_arc(u, v, through, far, most, parent, is_explained, is_shorter):
     """Mark v if the arc from u is its tree edge and explains its distance, and if it would shorten it.
 
-    `through` is u's distance and the weight: a sum of distances in the dtype of their array is made by the caller, as
-    Numba would not know the dtype at compile time here.
+    `through` is the sum of u's distance and the weight, `far` the distance of v, `most` that of any vertex.
     """
     # Race: several arcs may mark one target at a time; all of them write the same 1.
     if through == far and parent[v] == u:
