@@ -23,17 +23,19 @@ import record
 from host_layout import copy_rate
 
 import mgraph as mg
-from mgraph.algorithms.common.reach import GRAIN_BITS
+from mgraph.algorithms.common.reach import GRAIN_BITS, STAMP
+from mgraph.algorithms.common.reach_kernels import note_lowered
 from mgraph.algorithms.common.streamed_search import LEVEL_SWEEPS, WEIGHT_SWEEPS
 from mgraph.algorithms.components.blocks_kernels import link_edges
 from mgraph.algorithms.predecessors.sweep_kernels import sweep_nearer
 from mgraph.algorithms.spanning_forest.blocks_kernels import find_lightest_ends
 from mgraph.algorithms.sssp.sweep_kernels import sweep_distances
+from mgraph.api.traversal import state_dtype
 from mgraph.backends.cpu import CpuBackend
 from mgraph.cluster.base import Rank
 from mgraph.shard.host_blocks import HostBlocks
 from mgraph.shard.shard import Blocks, Shard
-from mgraph.types import unreached_of
+from mgraph.types import LEVEL, unreached_of
 
 # Parts over which kernels are timed.
 SAMPLED = 24
@@ -50,6 +52,7 @@ class Cores:
         self.bits = blocks.shape.segment_bits
         self.num_states = blocks.shape.padded(shard.partition.num_states)
         self.layout = shard.partition.stride, shard.partition.multiplier
+        self.both_ways = 0 if shard.info.directed else 1
         self.is_open = np.random.default_rng(1).random(self.num_states) < 0.5
 
     def search(self, dtype: np.dtype, num_sweeps: int, *, is_settled: bool) -> Visit:
@@ -59,18 +62,24 @@ class Cores:
         if not is_settled:
             states[self.is_open] = top
         before = states.copy()
+        stamps = np.zeros(self.num_states, STAMP)
         limit = np.array([top], dtype)
         grain_bits = min(GRAIN_BITS, self.bits)
         lowered = np.zeros(self.num_states >> grain_bits, np.uint8)
-        shape = np.array([1, grain_bits])
+        latest = np.zeros(len(lowered), STAMP)
+        counters = np.zeros(1, np.int64)
+        shape = np.array([self.both_ways, grain_bits])
         parents = np.full(self.num_states, np.iinfo(self.partition.dtype).max, self.partition.dtype)
-        of_parents = np.array([self.bits, 1, *self.layout])
+        of_parents = np.array([self.bits, self.both_ways, *self.layout])
 
         def visit(part: Blocks) -> None:
-            weights = None if dtype.kind == "i" else part.weights
+            weights = None if dtype == LEVEL else part.weights
             where = 0, part.num_units, *part.edges, weights, self.bits
             for _ in range(num_sweeps):
                 sweep_distances[self.cpu](*where, shape, limit, before, states, lowered)
+                note_lowered[self.cpu](
+                    0, len(lowered), grain_bits, 1, states, lowered, before, parents, stamps, latest, counters
+                )
             sweep_nearer[self.cpu](*where, of_parents, states, parents)
 
         return visit
@@ -100,20 +109,25 @@ class Cores:
 def measured(rank: Rank, graph: str) -> dict[str, dict[str, float]]:
     """Return for each call the bytes per second of both states, and those of the states of all vertices."""
     shard: Shard = rank.objects[graph]
-    blocks = next(one for one in shard.blocks.values() if isinstance(one, HostBlocks))
+    (blocks,) = shard.blocks.values()
+    if not isinstance(blocks, HostBlocks) or not blocks.parts or shard.info.weight_dtype is None or shard.info.directed:
+        raise click.UsageError("the graph has no weights, is directed, or has no blocks in host memory")
     parts = blocks.parts[:: max(len(blocks.parts) // SAMPLED, 1)]
     cores = Cores(shard, blocks)
+    dtype = state_dtype(shard.info)
+    positions = shard.partition.dtype.itemsize
+    # Whether weights are streamed, the bytes of a vertex, and what is done with a part.
     calls: dict[str, tuple[bool, int, Callable[[bool], Visit]]] = {
-        "bfs": (False, 4, lambda settled: cores.search(np.dtype(np.int32), LEVEL_SWEEPS, is_settled=settled)),
-        "sssp": (True, 4, lambda settled: cores.search(np.dtype(np.float32), WEIGHT_SWEEPS, is_settled=settled)),
-        "components": (False, 4, lambda settled: cores.components(is_settled=settled)),
+        "bfs": (False, LEVEL.itemsize, lambda settled: cores.search(LEVEL, LEVEL_SWEEPS, is_settled=settled)),
+        "sssp": (True, dtype.itemsize, lambda settled: cores.search(dtype, WEIGHT_SWEEPS, is_settled=settled)),
+        "components": (False, positions, lambda settled: cores.components(is_settled=settled)),
         "forest": (True, 8, lambda settled: cores.forest(is_settled=settled)),
     }
     found = {}
     for name, (weighted, state_bytes, made) in calls.items():
         num_bytes = sum(part.bytes(weighted=weighted).nbytes for part in parts)
-        found[name] = {"states": state_bytes * shard.partition.num_positions, "pass": 0.0}
-        found[name]["pass"] = sum(part.bytes(weighted=weighted).nbytes for part in blocks.parts)
+        a_pass = sum(part.bytes(weighted=weighted).nbytes for part in blocks.parts)
+        found[name] = {"states": state_bytes * shard.partition.num_positions, "pass": a_pass}
         for state in ("settled", "searching"):
             visit = made(state == "settled")
             visit(parts[0].blocks_in(parts[0].memory, blocks.shape))

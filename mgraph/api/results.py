@@ -225,7 +225,7 @@ def validate(result: Result) -> None:
 
     Notes
     -----
-    One pass over all arcs, and about 10 bytes for each vertex on every rank.
+    One pass over all arcs, and 16 bytes for each vertex of a search on one rank.
 
     Examples
     --------

@@ -32,7 +32,7 @@ class Staging:
     def stream(self, parts: Iterable[np.ndarray]) -> Iterator[Array]:
         """Copy each part into a buffer and yield the buffer, valid until the next iteration.
 
-        Kernels that the caller launches before that read it.
+        The first copies may begin before the first iteration. Kernels that the caller launches before that read it.
         """
         for k, part in enumerate(parts):
             buffer = self.buffers[k % NUM_BUFFERS][: len(part)]

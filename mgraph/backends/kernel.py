@@ -138,7 +138,7 @@ def kernel(
     Parameters
     ----------
     lanes
-        CUDA threads for one work item: 1, 32 (a warp) or all threads of a block.
+        CUDA threads for one work item: 1, 32 (a warp), or all threads of a block or of several.
     block
         CUDA threads of a block.
     shared_bytes

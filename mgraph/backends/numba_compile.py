@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numba
+from numba import types
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 
@@ -26,7 +27,7 @@ except ImportError:  # Windows
 WAIT_S = 20.0
 LOOK_S = 0.01
 # Names by which functions allocate arrays; one that is missing here is an error of Numba's.
-ALLOCATING = frozenset(["arange", "array", "copy", "empty", "flatnonzero", "full", "zeros"])
+ALLOCATING = frozenset(["arange", "array", "copy", "empty", "empty_like", "full", "ones", "zeros", "zeros_like"])
 # Paths of the files that this process has locked; guarded by Numba's own lock.
 _locked: set[str] = set()
 
@@ -35,8 +36,8 @@ def compiled(function: Callable) -> Any:
     """Return a function that Numba compiles for each signature at its first call.
 
     It counts references to arrays only if it allocates some: its caller holds all others. A helper with arrays that is
-    called for each edge would take ten times as long, as all cores write the same counts. One that counts none returns
-    no array to Python, which would get all of the array that a slice is of.
+    called for each edge would take ten times as long, as all cores write the same counts. Helpers are called by their
+    bare names: those that allocate are found by these.
     """
     made = numba.njit(nogil=True, cache=True, error_model="numpy", _nrt=_allocates(function))(function)
     if not isinstance(made, Dispatcher):
@@ -73,10 +74,24 @@ def _compiled_once(made: Any) -> Any:
         # Numba's lock first, always. Of several files the importing one is locked first: no two processes wait for
         # each other.
         with global_compiler_lock, _lock(path), _no_collection():
-            return compile_here(signature)
+            entry = compile_here(signature)
+        if not made.targetoptions["_nrt"]:
+            _require_no_arrays(made)
+        return entry
 
     made.compile = compile_signature
     return made
+
+
+def _require_no_arrays(made: Any) -> None:
+    """Raise TypeError if a function that counts no references returns an array: its caller would end one of them."""
+    for overload in made.overloads.values():
+        if _holds_array(overload.signature.return_type):
+            raise TypeError(f"{made.py_func.__name__} returns an array, and counts no references to it")
+
+
+def _holds_array(kind: Any) -> bool:
+    return isinstance(kind, types.Array) or (isinstance(kind, types.BaseTuple) and any(map(_holds_array, kind)))
 
 
 @contextmanager
@@ -130,12 +145,12 @@ def _compiled_aside(made: Any) -> Any:
     """
 
     def compile_for(*args: Any) -> Any:
-        types = tuple(map(made.typeof_pyval, args))
+        signature = tuple(map(made.typeof_pyval, args))
         try:
-            return run_uninterrupted(functools.partial(made.compile, types))
+            return run_uninterrupted(functools.partial(made.compile, signature))
         except RuntimeError:
             # Where no thread can start, as when the interpreter ends; other errors are raised again.
-            return made.compile(types)
+            return made.compile(signature)
         finally:
             made._types_active_call.clear()
 

@@ -84,7 +84,7 @@ def in_use_bytes(survey: Survey, layout: str, limits: Limits, *, peer_memory: bo
     """Return the bytes of a graph on the fullest rank with the largest step that runs on it, as the plan counts them.
 
     In the layout split without its arcs, and with the lightest of them again; in the layout host without the graph, and
-    if possible with the memory of spanning forests.
+    if possible with the memory of spanning forests and of validations.
     """
     totals = survey.totals
     source = survey.source

@@ -110,7 +110,7 @@ class HostBlocks(EdgeBlocks):
     def stream(self, chosen: Iterable[int], *, weighted: bool) -> Iterator[Blocks]:
         """Return host parts as blocks on the device, each valid until the next iteration; perhaps without weights.
 
-        The first copies begin at once.
+        The first copies may begin at once.
         """
         parts = [self.parts[k] for k in chosen]
         streamed = [part.bytes(weighted=weighted) for part in parts]

@@ -14,9 +14,9 @@ The rules follow the Graph500 specification (for SSSP with distances instead of 
 Together they prove every distance: by 3 and 5 it is the length of a path, by 4 no path is shorter. The
 rules accept any valid predecessor, not only the one that bfs and sssp choose.
 
-Distances and predecessors of all vertices are gathered on every rank, 10 bytes a vertex with 32-bit
-states; arcs are not moved. Out-rows are enough, so directed graphs need no in-rows. Chains are followed
-by pointer doubling, in about log2(depth) gathers.
+Distances and predecessors of all vertices are gathered on every rank; arcs are not moved. Out-rows are enough, so
+directed graphs need no in-rows. Vertices are checked in pieces, in the memory of `traversal_check_bytes`. Chains are
+followed by pointer doubling, in about log2(depth) gathers.
 """
 
 from __future__ import annotations
@@ -175,7 +175,8 @@ def has_overflow(shard: Shard, comm: Communicator, distances: Array) -> bool:
     Without a cutoff its distance is beyond all floats.
     """
     check = _Check(shard, [])
-    dist = gather_states(shard, comm, distances.copy())
+    # Overwritten below; a single rank's are not gathered.
+    dist = gather_states(shard, comm, distances.copy() if comm.size == 1 else distances)
     parent = check.xp.arange(len(dist), dtype=shard.partition.dtype)
     marks = check.no_marks()
     _mark_behind_reached(check, comm, parent, dist, marks)

@@ -33,11 +33,11 @@ def test_signatures_that_two_processes_compile_at_once_are_kept_in_two_files(fil
     before = cache._load_index()
     monkeypatch.setattr(cache, "_load_index", lambda: dict(before))
     assert first(np.int64(3)) == 6
-    assert second(np.array([2.5])).tolist() == [5.0]
+    assert second(np.float64(2.5)) == 5.0
     assert len(files()) == 2
     # A process that comes later compiles what the index has lost, and loads no other code for it.
-    for value, expected in ((np.int64(3), 6), (np.array([2.5]), [5.0])):
-        assert np.array(inline(double)(value)).tolist() == expected
+    for value in (np.int64(3), np.float64(2.5)):
+        assert inline(double)(value) == 2 * value
 
 
 # The first copy of a part of an array that Numba compiles in a process leaves cycles of references to all frames.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from numba.core.runtime import _nrt_python, rtsys
 
 from mgraph.backends.kernel import inline
@@ -23,10 +24,20 @@ def first_of_fresh(count):
     return first_of(fresh(count))
 
 
+@inline
+def halves_of(values):
+    return values[: len(values) // 2], values[len(values) // 2 :]
+
+
 def test_functions_that_allocate_nothing_count_no_references():
     counting = {made.__name__: made.targetoptions["_nrt"] for made in (first_of, fresh, first_of_fresh)}
     assert counting == {"first_of": False, "fresh": True, "first_of_fresh": True}
     assert first_of(np.array([3])) == 3
+
+
+def test_function_that_counts_none_returns_no_array():
+    with pytest.raises(TypeError, match="halves_of returns an array, and counts no references to it"):
+        halves_of(np.arange(4))
 
 
 def test_array_that_a_helper_returns_is_freed_by_its_caller():

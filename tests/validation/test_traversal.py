@@ -18,7 +18,17 @@ from zoo import CASES, ZOO, chain_of_cliques, make_case, random_case, zoo_source
 
 from mgraph.errors import ValidationFailed
 from mgraph.types import none_of, unreached_of
+from mgraph.validation import traversal
 from mgraph.validation.traversal import Violation, ensure_valid, validate_traversal
+
+
+@pytest.fixture(autouse=True, scope="module")
+def small_pieces():
+    """Let every rank check its vertices in several pieces."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(traversal, "PIECE", 3)
+        yield
+
 
 # Cached, as it is the slow part of many tests; no test changes a shard.
 shards_of = functools.lru_cache(maxsize=16)(build_shards)

@@ -18,7 +18,7 @@ from mgraph.types import Array
 
 # States of a grain, as bits: small compared with the starts of a part, large compared with a warp.
 GRAIN_BITS = 12
-# Parts of which one has many more grains than another are divided into this many slices.
+# A part may have many more grains than others: those of each direction are divided into this many slices.
 SLICES = 16
 # Of a visit.
 STAMP = np.dtype(np.int32)
@@ -110,7 +110,7 @@ class Reach:
 
     @property
     def num_lowered(self) -> int:
-        """How many states have been lowered, each as often as that was noted."""
+        """How many states have been lowered since `counters` was cleared, each as often as that was noted."""
         return int(self.counters[0])
 
     def find(self) -> np.ndarray:

@@ -51,7 +51,7 @@ extern "C" __global__ void find_farthest(i64 lo, i64 hi, i64 grain_bits, const d
   }
 }
 
-// The least state of a thread block, and the lowest position with it.
+// The least state that a thread or a block has seen, and the lowest position with it.
 struct Nearest {
   dist_t state;
   vertex_t position;
@@ -60,8 +60,8 @@ struct Nearest {
     state = other;
     position = place;
   }
-  // All threads of the block call it, and have what it returns; `shared` may be written after a
-  // barrier.
+  // The nearest of all threads of the block, which all call it. `shared` may be written again after
+  // another barrier.
   __device__ Nearest of_block(Nearest* shared) const {
     if (threadIdx.x == 0) *shared = {top_of<dist_t>::value(), top_of<vertex_t>::value()};
     __syncthreads();

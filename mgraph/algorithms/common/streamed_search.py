@@ -82,8 +82,8 @@ class StreamedSearch:
     states
         Of all vertices, padded to whole segments.
     noted, streamed
-        How many states this rank has lowered since an exchange, when they were last counted; how many all ranks had
-        lowered since when parts had been streamed.
+        How many states had been lowered since an exchange, each as often as it was: by this rank when it last counted
+        them, by all ranks at the end of the last stream.
     counts
         What has been read since then.
     """

@@ -22,6 +22,18 @@ def _lower_parent(parents, v, u, stride, multiplier):
 
 
 @inline
+def _lower_farther(u, v, w, dist, both_ways, stride, multiplier, parents):
+    """Lower the parent of an edge's farther end to the nearer one, if that explains its distance."""
+    near = dist[u]
+    far = dist[v]
+    if near < far:
+        if far != top_of(dist) and dist.dtype.type(near + w) == far:
+            _lower_parent(parents, v, u, stride, multiplier)
+    elif both_ways and far < near and near != top_of(dist) and dist.dtype.type(far + w) == near:
+        _lower_parent(parents, u, v, stride, multiplier)
+
+
+@inline
 def _lower_to_equal(u, v, w, dist, hops, stride, multiplier, parents):
     """Lower v's parent to u if u was explained before, v was not, and the edge adds nothing."""
     if hops[u] and not hops[v] and dist[u] == dist[v] and dist.dtype.type(dist[u] + w) == dist[v]:
@@ -44,20 +56,13 @@ def sweep_nearer(
     stride = shape[2]
     multiplier = shape[3]
     mask = (1 << segment_bits) - 1
-    top = top_of(dist)
     for unit in range(lo, hi):
         for tile in range(unit_tiles[unit], unit_tiles[unit + 1]):
             for e in range(tile_edges[tile], tile_edges[tile + 1]):
                 u = tile_starts[tile] + (words[e] >> segment_bits)
                 v = unit_segments[unit] + (words[e] & mask)
                 w = dist.dtype.type(1) if weights is None else dist.dtype.type(weights[e])
-                near = dist[u]
-                far = dist[v]
-                if near < far:
-                    if far != top and dist.dtype.type(near + w) == far:
-                        _lower_parent(parents, v, u, stride, multiplier)
-                elif both_ways and far < near and near != top and dist.dtype.type(far + w) == near:
-                    _lower_parent(parents, u, v, stride, multiplier)
+                _lower_farther(u, v, w, dist, both_ways, stride, multiplier, parents)
 
 
 @kernel(lanes=256, vertex_t="parents", weight_t="weights", dist_t="dist")
@@ -104,7 +109,6 @@ def sweep_marked(
     stride = shape[2]
     multiplier = shape[3]
     mask = (1 << segment_bits) - 1
-    top = top_of(dist)
     for place in range(lo, hi):
         unit = units[place]
         for tile in range(unit_tiles[unit], unit_tiles[unit + 1]):
@@ -114,10 +118,4 @@ def sweep_marked(
                 if not joins_marked(marks, u, v, both_ways):
                     continue
                 w = dist.dtype.type(1) if weights is None else dist.dtype.type(weights[e])
-                near = dist[u]
-                far = dist[v]
-                if near < far:
-                    if far != top and dist.dtype.type(near + w) == far:
-                        _lower_parent(parents, v, u, stride, multiplier)
-                elif both_ways and far < near and near != top and dist.dtype.type(far + w) == near:
-                    _lower_parent(parents, u, v, stride, multiplier)
+                _lower_farther(u, v, w, dist, both_ways, stride, multiplier, parents)

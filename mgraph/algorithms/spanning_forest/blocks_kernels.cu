@@ -62,7 +62,7 @@ extern "C" __global__ void hook_ends(i64 lo, i64 hi, i64* words, vertex_t* above
   }
 }
 
-// Blocks that share a unit: a host part has few units, and warps of few blocks have room to append.
+// Blocks that share a unit: a host part has few units, and an Appender is of a block of few warps.
 constexpr int UNIT_BLOCKS = 4;
 
 extern "C" __global__ void list_block_edges(i64 lo, i64 hi, const i64* unit_tiles,

@@ -12,12 +12,13 @@ extern "C" __global__ void __launch_bounds__(1024)
   i64 length = (i64)1 << segment_bits, both_ways = shape[0], grain_bits = shape[1];
   dist_t most = limit[0];
   Blocks blocks{unit_tiles, unit_segments, tile_edges, tile_starts, words};
-  // A stale 0 costs a store.
+  // Flags are only raised within a launch: a stale one is 0 at worst, which costs a store.
   auto mark = [&](i64 state) {
     u8* grain = &lowered[state >> grain_bits];
     if (!load_stale(grain)) store_relaxed(grain, (u8)1);
   };
-  // Lower one end of an edge, a start with its mark; whether it was the edge's end.
+  // Lower the farther end of an edge, and mark it if it is the start; return whether it was the
+  // end.
   auto relax = [&](i64 u, dist_t near, dist_t w, dist_t* end) {
     dist_t far = load_relaxed(end);
     if (near < far) {

@@ -46,7 +46,7 @@ struct Blocks {
   const i64 *unit_tiles, *unit_segments, *tile_edges, *tile_starts;
   const u32* words;
   // Whether a unit has so few edges that the states of its segment are best read where they are: to
-  // copy them to shared memory is to read a cache line for each SEGMENT_SHARE of them.
+  // copy them all to shared memory takes more accesses than its edges do.
   __device__ bool is_small(i64 unit, i64 segment_bits) const {
     constexpr int SEGMENT_SHARE = 4;
     i64 num_edges = tile_edges[unit_tiles[unit + 1]] - tile_edges[unit_tiles[unit]];
@@ -74,7 +74,7 @@ __device__ inline void visit_edges(i64 lo, i64 hi, const Blocks& blocks, Visit v
 // thread.
 constexpr int EDGES_IN_FLIGHT = 4;
 // Call visit(u, state of u, w, end) for every edge of a unit, which a block processes; the end is
-// within the unit's segment. States are those of the last launch: other threads may lower them.
+// within the unit's segment. No thread of the launch writes `states`.
 template <class Visit> __device__ inline void visit_unit(i64 unit, const Blocks& blocks,
                                                          const weight_t* weights, i64 segment_bits,
                                                          const dist_t* states, Visit visit) {

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from twins.drawing import seeds, some
 
 SEGMENT_BITS = 5
-TILE_EDGES = 70
+# Of a tile, for each unit: with few edges a unit is small (tiles.cuh).
+TILE_EDGES = 2, 70
 # Windows of several words, and of one.
 WINDOW_BITS = st.sampled_from([5, 6])
 
@@ -22,7 +23,7 @@ def units(draw: st.DrawFn, num_segments: int) -> tuple[np.random.Generator, int,
     half = num_segments << SEGMENT_BITS
     num_units = draw(st.integers(1, 6))
     tiles = random.integers(1, 4, num_units)
-    edges = random.integers(0, TILE_EDGES, int(tiles.sum()))
+    edges = random.integers(0, np.repeat(random.choice(TILE_EDGES, num_units), tiles))
     num_edges = int(edges.sum())
     segments = half + (random.integers(0, num_segments, num_units) << SEGMENT_BITS)
     # In rising order within a unit.

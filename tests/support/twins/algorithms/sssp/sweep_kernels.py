@@ -34,7 +34,7 @@ def _relaxed(draw: st.DrawFn, *, unit_weights: bool) -> tuple[np.random.Generato
 
 
 def sweep_distances(draw: st.DrawFn) -> Case:
-    _, kinds, args = _relaxed(draw, unit_weights=draw(st.booleans()))
+    random, kinds, args = _relaxed(draw, unit_weights=draw(st.booleans()))
     dist = args.pop("dist")
     grain_bits = draw(st.integers(3, SEGMENT_BITS))
     args |= {
@@ -42,7 +42,7 @@ def sweep_distances(draw: st.DrawFn) -> Case:
         "limit": np.array([draw(st.sampled_from([6, unreached_of(kinds.dist)]))], kinds.dist),
         "before": dist,
         "dist": dist,
-        "lowered": np.zeros(-(-len(dist) >> grain_bits), np.uint8),
+        "lowered": random.integers(0, 2, -(-len(dist) >> grain_bits)).astype(np.uint8),
     }
     return Case(args)
 
