@@ -57,8 +57,8 @@ def test_second_process_compiles_no_kernel(tmp_path, record_property):
     cold = fresh(FIRST_RESULT, tmp_path)
     files = compiled(tmp_path)
     assert cold["misses"] > 5
-    # Each combination of dtypes is compiled separately; one graph needs few.
-    assert len([path for path in files if path.suffix == ".nbc"]) < 60
+    # Each combination of dtypes is compiled separately, and so is each helper; one graph needs few.
+    assert len([path for path in files if path.suffix == ".nbc"]) < 80
     warm = fresh(FIRST_RESULT, tmp_path)
     # What a function calls is loaded with it.
     assert warm["misses"] == 0 < warm["hits"] < cold["misses"]
