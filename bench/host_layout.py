@@ -16,6 +16,8 @@ the link by the whole time of a call. `streaming` is their rate in the superstep
 stream of the same parts from pinned memory, measured in the same run. `of model` divides the time by that of the copies
 at this rate plus that of the compact layout; `of compact` by the latter alone. In the layout split nothing is streamed:
 these columns are empty.
+
+With --backend cpu the cores of the host process the parts, so that `streaming` says how they compare with a copy.
 """
 
 from __future__ import annotations

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -29,27 +27,27 @@ class CudaStaging(Staging):
         self._read = [cupy.cuda.Event(disable_timing=True) for _ in self.buffers]
 
     def stream(self, parts: Iterable[np.ndarray]) -> Iterator[cupy.ndarray]:
-        """Copy the next parts while the caller's launches process one: the host waits for neither.
+        """Copy part k + 1 while the caller's launches process part k: the host waits for neither.
 
-        The first copies begin at once, before the first iteration.
+        The first copy begins at once, before the first iteration.
         """
         streamed = self._stream(parts)
         next(streamed)
         return streamed
 
     def _stream(self, parts: Iterable[np.ndarray]) -> Iterator[cupy.ndarray]:
-        """Yield nothing once the first copies have begun, then a buffer for each part."""
+        """Yield nothing once the first copy has begun, then a buffer for each part."""
         kernels = get_current_stream()
         # Whatever was launched before, perhaps by an iteration that an error has ended, has read its buffer.
         for event in self._read:
             event.record(kernels)
         copies = self._copy(parts)
         try:
-            begun = deque(itertools.islice(copies, len(self.buffers) - 1))
+            begun = next(copies, None)
             yield self.buffers[0][:0]
             while begun:
-                slot, size = begun.popleft()
-                begun.extend(itertools.islice(copies, 1))
+                slot, size = begun
+                begun = next(copies, None)
                 kernels.wait_event(self._copied[slot])
                 yield self.buffers[slot][:size]
                 self._read[slot].record(kernels)

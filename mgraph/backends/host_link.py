@@ -18,7 +18,7 @@ NUM_BUFFERS = 2
 
 
 class Staging:
-    """Device buffers: some are filled from host memory while kernels read another."""
+    """Device buffers: one is filled from host memory while kernels read another."""
 
     def __init__(self, link: HostLink, num_bytes: int) -> None:
         self.link = link
@@ -32,7 +32,7 @@ class Staging:
     def stream(self, parts: Iterable[np.ndarray]) -> Iterator[Array]:
         """Copy each part into a buffer and yield the buffer, valid until the next iteration.
 
-        The first copies may begin before the first iteration. Kernels that the caller launches before that read it.
+        The first copy may begin before the first iteration. Kernels that the caller launches before that read it.
         """
         for k, part in enumerate(parts):
             buffer = self.buffers[k % NUM_BUFFERS][: len(part)]

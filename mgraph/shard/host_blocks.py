@@ -95,7 +95,7 @@ class HostBlocks(EdgeBlocks):
         return dict(self._counts)
 
     def on_device(self, *, weighted: bool = True) -> Iterator[Blocks]:
-        # The first copies begin while the caller processes the blocks on the device.
+        # The first copy begins while the caller processes the blocks on the device.
         parts = self.stream(range(len(self.parts)), weighted=weighted)
         if self.resident.num_units:
             yield self.resident
@@ -110,7 +110,7 @@ class HostBlocks(EdgeBlocks):
     def stream(self, chosen: Iterable[int], *, weighted: bool) -> Iterator[Blocks]:
         """Return host parts as blocks on the device, each valid until the next iteration; perhaps without weights.
 
-        The first copies may begin at once.
+        The first copy may begin at once.
         """
         parts = [self.parts[k] for k in chosen]
         streamed = [part.bytes(weighted=weighted) for part in parts]
