@@ -19,7 +19,8 @@ def make_parts(backend, count):
 
 def read_parts(backend, stream, most):
     """Return the length of each part and the sums of the reads of it; end the stream after so many."""
-    lengths, sums = [], []
+    lengths = []
+    sums = []
     for buffer in stream:
         lengths.append(len(buffer))
         sums += [buffer.sum(dtype=np.int64) for _ in range(READS)]
