@@ -2,10 +2,11 @@
 
     state of the sources = 0, of all others = unreached; no other has a parent
     repeat:
-        settle: sweep the blocks on the device until these lower nothing
+        settle: sweep the blocks on the device, if they are in reach, until these lower nothing
         state = the minimum over the ranks
         for each host part in reach, all of them or those that a smaller state than others' reaches:
-            sweep it once or twice, the second time reading what the first has lowered
+            sweep the next slice of the blocks on the device
+            sweep the part once or twice, the second time reading what all this has lowered
             let parents fall to the smallest position from which an edge of it explains a state
     until nothing is in reach on any rank
 
@@ -19,6 +20,7 @@ smallest position. Levels are sums of ones. In the end every rank has all states
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -30,6 +32,7 @@ from mgraph.algorithms.derived import EDGE_BLOCKS
 from mgraph.algorithms.predecessors.sweep import ParentSweeps
 from mgraph.algorithms.sssp.sweep_kernels import sweep_distances
 from mgraph.algorithms.variant import GraphSizes, Variant
+from mgraph.backends.base import Backend
 from mgraph.comm.base import Communicator
 from mgraph.shard.edge_blocks import require_blocks
 from mgraph.shard.host_blocks import HostBlocks
@@ -38,8 +41,9 @@ from mgraph.types import LEVEL, unreached_of
 
 # Sweeps of the blocks on the device until they settle, at most.
 MAX_RESIDENT_SWEEPS = 16
-# They are settled this many times in a pass over all host parts: a small share of the time of the copies.
-SETTLES_A_PASS = 4
+# They are swept this many times in a pass over all host parts, a slice with each part, while the next part is copied. A
+# slice has no more edges than a part.
+RESIDENT_SWEEPS_A_PASS = 4
 # Sweeps of a host part while it is on the device, for levels and for sums of weights: another one takes longer than the
 # passes that it saves (rmat26 on one H100: BFS 149, 158 and 172 ms with one to three, shortest paths 490, 486 and 571).
 LEVEL_SWEEPS = 1
@@ -72,6 +76,18 @@ def bfs_streamed(
 ) -> Traversal:
     """Find levels and predecessors from positions `sources`."""
     return sssp_streamed(shard, comm, sources, trace, LEVEL, depth_limit)
+
+
+def resident_slices(blocks: HostBlocks, backend: Backend) -> list[tuple[int, int, int]]:
+    """Divide the units on the device into runs of about as many edges: first, last, and the number of edges of each."""
+    resident = blocks.resident
+    in_host_memory = blocks.num_edges - resident.num_edges
+    as_parts = resident.num_edges * len(blocks.parts) // max(in_host_memory, 1)
+    count = max(len(blocks.parts) // RESIDENT_SWEEPS_A_PASS, as_parts, 1)
+    ends = backend.to_host(resident.tile_edges[resident.unit_tiles])
+    places = np.searchsorted(ends, np.linspace(0, resident.num_edges, count + 1))
+    runs = [(first, last) for first, last in itertools.pairwise(places.tolist()) if first < last]
+    return [(first, last, int(ends[last] - ends[first])) for first, last in runs]
 
 
 class StreamedSearch:
@@ -119,6 +135,7 @@ class StreamedSearch:
         bounds = least_weight, limit, self.top
         self.reach = Reach(shard, blocks, self.states, self.parents.parents, bounds)
         self.shape = backend.to_device(np.array([self.both_ways, self.reach.grain_bits], np.int64))
+        self.slices = itertools.cycle(resident_slices(blocks, backend))
         self.noted = self.streamed = 0
         self.counts = self._no_counts()
         self._begin(shard, sources)
@@ -140,23 +157,23 @@ class StreamedSearch:
         return {"edges": 0, "link_bytes": 0, "host_parts": 0, "skipped_parts": len(self.blocks.parts)}
 
     def settle(self) -> None:
-        """Sweep the blocks on the device until they lower nothing, and lower parents over them."""
-        if not self.blocks.resident.num_units:
+        """Sweep the blocks on the device, if they are in reach, until they lower nothing; lower parents over them."""
+        resident = self.blocks.resident
+        if not resident.num_units:
             self.reach.begin_visit(0)
             return
-        self._sweep_resident()
-        self.parents.lower_to_nearer(self.blocks.resident)
-
-    def _sweep_resident(self) -> None:
+        if self.reach.find()[0] == self.top:
+            return
         for _ in range(MAX_RESIDENT_SWEEPS):
             # What this sweep lowers is stamped later.
             self.reach.begin_visit(0)
-            self._sweep(self.blocks.resident)
+            self._sweep(resident, 0, resident.num_units, resident.num_edges)
             self.reach.note()
             seen = self.noted
             self.noted = self.reach.num_lowered
             if self.noted == seen:
-                return
+                break
+        self.parents.lower_to_nearer(resident)
 
     def exchange(self) -> np.ndarray:
         """Lower states to the minimum over the ranks; return what is in reach, and record a superstep."""
@@ -178,27 +195,35 @@ class StreamedSearch:
 
     def stream(self, chosen: np.ndarray) -> None:
         """Visit host parts, in order: each reads what earlier ones have lowered; record a superstep."""
-        between = max(len(self.blocks.parts) // SETTLES_A_PASS, 1)
-        for k, part in enumerate(self.blocks.stream(chosen, weighted=self.is_weighted)):
-            if k and k % between == 0 and self.blocks.resident.num_units:
-                self._sweep_resident()
-            self._visit(1 + int(chosen[k]), part)
+        parts = self.blocks.stream(chosen, weighted=self.is_weighted)
+        for k, part in zip(chosen.tolist(), parts, strict=True):
+            self._visit(1 + k, part)
         self.counts |= self.blocks.counts | {"edges": self.counts["edges"]}
         (self.streamed,) = self.comm.sum(self.reach.num_lowered)
         self._record("stream", self.streamed)
 
     def _visit(self, index: int, part: Blocks) -> None:
+        self._sweep_slice()
         for _ in range(WEIGHT_SWEEPS if self.is_weighted else LEVEL_SWEEPS):
             # What the last sweep lowers is stamped later.
             self.reach.begin_visit(index)
-            self._sweep(part)
+            self._sweep(part, 0, part.num_units, part.num_edges)
             self.reach.note()
         self.parents.lower_to_nearer(part)
 
-    def _sweep(self, part: Blocks) -> None:
-        self.counts["edges"] += part.num_edges
+    def _sweep_slice(self) -> None:
+        """Sweep the next slice of the blocks on the device, but lower no parents: a settle visits them again.
+
+        What it lowers is noted with what the part lowers that is swept next.
+        """
+        if self.blocks.resident.num_units:
+            self._sweep(self.blocks.resident, *next(self.slices))
+
+    def _sweep(self, part: Blocks, first: int, last: int, num_edges: int) -> None:
+        """Sweep units first .. last of blocks."""
+        self.counts["edges"] += num_edges
         sweep_distances[self.backend](
-            0, part.num_units, *part.edges, part.weights if self.is_weighted else None, part.shape.segment_bits,
+            first, last, *part.edges, part.weights if self.is_weighted else None, part.shape.segment_bits,
             self.shape, self.limit, self.reach.before, self.states, self.reach.lowered,
         )  # fmt: skip
 
