@@ -41,8 +41,8 @@ from mgraph.types import LEVEL, unreached_of
 
 # Sweeps of the blocks on the device until they settle, at most.
 MAX_RESIDENT_SWEEPS = 16
-# They are swept this many times in a pass over all host parts, a slice with each part, while the next part is copied. A
-# slice has no more edges than a part.
+# They are swept this many times at most in a pass over all host parts: a slice with each part, while the next part is
+# copied. A slice has no more edges than a part.
 RESIDENT_SWEEPS_A_PASS = 4
 # Sweeps of a host part while it is on the device, for levels and for sums of weights: another one takes longer than the
 # passes that it saves (rmat26 on one H100: BFS 149, 158 and 172 ms with one to three, shortest paths 490, 486 and 571).
@@ -199,7 +199,8 @@ class StreamedSearch:
         for k, part in zip(chosen.tolist(), parts, strict=True):
             self._visit(1 + k, part)
         self.counts |= self.blocks.counts | {"edges": self.counts["edges"]}
-        (self.streamed,) = self.comm.sum(self.reach.num_lowered)
+        self.noted = self.reach.num_lowered
+        (self.streamed,) = self.comm.sum(self.noted)
         self._record("stream", self.streamed)
 
     def _visit(self, index: int, part: Blocks) -> None:
@@ -212,9 +213,9 @@ class StreamedSearch:
         self.parents.lower_to_nearer(part)
 
     def _sweep_slice(self) -> None:
-        """Sweep the next slice of the blocks on the device, but lower no parents: a settle visits them again.
+        """Sweep the next slice of the blocks on the device; what it lowers is noted with what the next sweep lowers.
 
-        What it lowers is noted with what the part lowers that is swept next.
+        It is no visit, as it lowers no parents.
         """
         if self.blocks.resident.num_units:
             self._sweep(self.blocks.resident, *next(self.slices))
