@@ -18,7 +18,7 @@ def make_parts(backend, count):
 
 
 def read_parts(backend, stream, most):
-    """Return the length of each part and the sums of the reads of it; end the stream after so many."""
+    """Return the length of each part, and the sum of each read; close the stream after `most` parts."""
     lengths = []
     sums = []
     for buffer in stream:
@@ -45,7 +45,7 @@ def test_each_part_is_read_whole(backend, count):
 
 
 @pytest.mark.parametrize("ended", [1, 2, 3, 4])
-def test_a_stream_after_one_that_ended_early(backend, ended):
+def test_each_part_is_read_whole_after_a_stream_that_ended_early(backend, ended):
     staging = backend.link.staging(PART_BYTES)
     parts = make_parts(backend, 5)
     assert read_parts(backend, staging.stream(parts), ended) == expect(parts[:ended])
@@ -61,7 +61,7 @@ def test_buffers_are_written_after_the_copies_of_a_stream_that_ended_early(backe
     assert [int(buffer.max()) for buffer in staging.buffers] == [0, 0]
 
 
-def test_a_stream_that_is_never_read(backend):
+def test_each_part_is_read_whole_after_a_stream_that_was_never_read(backend):
     staging = backend.link.staging(PART_BYTES)
     parts = make_parts(backend, 3)
     staging.stream(parts).close()

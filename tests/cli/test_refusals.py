@@ -271,7 +271,7 @@ def test_process_ends_with_exit_code_and_no_traceback(bad):
     process = start("bfs", "badid.txt", "-s", "0")
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (3, "")
-    # The line in the middle if no process has compiled these kernels before.
+    # Where these kernels have never been compiled, a line says that they are now.
     lines = r"building badid\n(compiling kernels .*\n)?mgraph: \S+badid\.txt:2: vertex 'x' is not .*\n"
     assert re.fullmatch(lines, err)
 

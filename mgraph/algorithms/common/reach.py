@@ -95,6 +95,10 @@ class Reach:
         """Note that edges are processed with all that has been lowered so far, but not with what they lower now."""
         self.visited[index] = self.visit
 
+    def has_lowered_since_visit(self, index: int) -> bool:
+        """Return whether a state has been lowered since edges were visited."""
+        return int(self.grains.latest.max()) > int(self.visited[index])
+
     def note(self) -> None:
         """Stamp what has been lowered in grains that are marked, and count it."""
         self.visit += 1

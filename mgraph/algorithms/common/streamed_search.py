@@ -2,7 +2,7 @@
 
     state of the sources = 0, of all others = unreached; no other has a parent
     repeat:
-        settle: sweep the blocks on the device, if they are in reach, until these lower nothing
+        settle: sweep the blocks on the device until these lower nothing, unless no state has fallen since
         state = the minimum over the ranks
         for each host part in reach, all of them or those that a smaller state than others' reaches:
             sweep the next slice of the blocks on the device
@@ -42,7 +42,7 @@ from mgraph.types import LEVEL, unreached_of
 # Sweeps of the blocks on the device until they settle, at most.
 MAX_RESIDENT_SWEEPS = 16
 # They are swept this many times at most in a pass over all host parts: a slice with each part, while the next part is
-# copied. A slice has no more edges than a part.
+# copied. A slice has as many edges as a part, or fewer.
 RESIDENT_SWEEPS_A_PASS = 4
 # Sweeps of a host part while it is on the device, for levels and for sums of weights: another one takes longer than the
 # passes that it saves (rmat26 on one H100: BFS 149, 158 and 172 ms with one to three, shortest paths 490, 486 and 571).
@@ -79,15 +79,17 @@ def bfs_streamed(
 
 
 def resident_slices(blocks: HostBlocks, backend: Backend) -> list[tuple[int, int, int]]:
-    """Divide the units on the device into runs of about as many edges: first, last, and the number of edges of each."""
+    """Divide the units on the device into slices of about equally many edges.
+
+    Of each slice: its first unit, the one after its last, and the number of its edges.
+    """
     resident = blocks.resident
     in_host_memory = blocks.num_edges - resident.num_edges
     as_parts = resident.num_edges * len(blocks.parts) // max(in_host_memory, 1)
     count = max(len(blocks.parts) // RESIDENT_SWEEPS_A_PASS, as_parts, 1)
     ends = backend.to_host(resident.tile_edges[resident.unit_tiles])
-    places = np.searchsorted(ends, np.linspace(0, resident.num_edges, count + 1))
-    runs = [(first, last) for first, last in itertools.pairwise(places.tolist()) if first < last]
-    return [(first, last, int(ends[last] - ends[first])) for first, last in runs]
+    cuts = np.unique(np.searchsorted(ends, np.linspace(0, resident.num_edges, count + 1)))
+    return [(first, last, int(ends[last] - ends[first])) for first, last in itertools.pairwise(cuts.tolist())]
 
 
 class StreamedSearch:
@@ -157,12 +159,15 @@ class StreamedSearch:
         return {"edges": 0, "link_bytes": 0, "host_parts": 0, "skipped_parts": len(self.blocks.parts)}
 
     def settle(self) -> None:
-        """Sweep the blocks on the device, if they are in reach, until they lower nothing; lower parents over them."""
+        """Sweep the blocks on the device until they lower nothing.
+
+        Then lower parents over them. Nothing is left to do if no state has been lowered since the last time.
+        """
         resident = self.blocks.resident
         if not resident.num_units:
             self.reach.begin_visit(0)
             return
-        if self.reach.find()[0] == self.top:
+        if not self.reach.has_lowered_since_visit(0):
             return
         for _ in range(MAX_RESIDENT_SWEEPS):
             # What this sweep lowers is stamped later.
@@ -213,15 +218,15 @@ class StreamedSearch:
         self.parents.lower_to_nearer(part)
 
     def _sweep_slice(self) -> None:
-        """Sweep the next slice of the blocks on the device; what it lowers is noted with what the next sweep lowers.
+        """Sweep the next slice of the blocks on the device.
 
-        It is no visit, as it lowers no parents.
+        What it lowers is noted with what the sweep after it lowers. It is no visit: parents are lowered by `settle`.
         """
         if self.blocks.resident.num_units:
             self._sweep(self.blocks.resident, *next(self.slices))
 
     def _sweep(self, part: Blocks, first: int, last: int, num_edges: int) -> None:
-        """Sweep units first .. last of blocks."""
+        """Sweep the units first .. last of a part."""
         self.counts["edges"] += num_edges
         sweep_distances[self.backend](
             first, last, *part.edges, part.weights if self.is_weighted else None, part.shape.segment_bits,
