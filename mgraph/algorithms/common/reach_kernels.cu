@@ -65,10 +65,10 @@ struct Nearest {
   __device__ Nearest of_block(Nearest* shared) const {
     if (threadIdx.x == 0) *shared = {top_of<dist_t>::value(), top_of<vertex_t>::value()};
     __syncthreads();
-    if (state < top_of<dist_t>::value()) lower(&shared->state, state);
+    bool has_any = position < top_of<vertex_t>::value();
+    if (has_any) lower(&shared->state, state);
     __syncthreads();
-    if (state < top_of<dist_t>::value() && state == shared->state)
-      lower(&shared->position, position);
+    if (has_any && state == shared->state) lower(&shared->position, position);
     __syncthreads();
     return *shared;
   }

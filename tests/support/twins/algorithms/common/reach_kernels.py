@@ -14,14 +14,14 @@ MAX_VISIT = 5
 
 
 def _states(draw: st.DrawFn) -> tuple[np.random.Generator, Types, int, int, np.ndarray]:
-    """Draw the states of grains of less and more states than a warp, many of them equal or unreached."""
+    """Draw the states of grains of less and more states than a warp, many of them equal, some or all unreached."""
     kinds = draw(types)
     random = np.random.default_rng(draw(seeds))
     bits = draw(st.sampled_from([3, 6]))
     num_grains = draw(st.integers(1, 6))
     count = num_grains << bits
     states = random.integers(0, 9, count).astype(kinds.dist)
-    states[random.random(count) < 0.3] = unreached_of(kinds.dist)
+    states[random.random(count) < random.choice([0.3, 1])] = unreached_of(kinds.dist)
     return random, kinds, bits, num_grains, states
 
 
