@@ -12,9 +12,9 @@ from mgraph.shard.shard import BlockShape
 # starts.
 MAX_SEGMENT_BITS = 15
 WORD_BITS = 32
-# Edges of a unit: large compared with a segment (1 MiB of edges to 128 KiB of state), small compared with a rank's
-# edges.
-UNIT_SIZE = 1 << 17
+# Edges of a unit at most: as many bytes as the states of a segment, which are copied for them, and so few that a host
+# part of a few million edges, most of them with a hub at one end, has units for all multiprocessors.
+UNIT_SIZE = 1 << 15
 
 
 def choose_shape(backend: Backend, state_bytes: int) -> BlockShape:

@@ -16,6 +16,7 @@ import numpy as np
 from mgraph.backends.base import Backend
 from mgraph.backends.host_link import Staging
 from mgraph.shard.shard import Blocks, BlockShape, EdgeBlocks
+from mgraph.shard.unit_runs import UnitRun, run_of_units
 from mgraph.types import Array
 
 # Bytes of a host part: about a millisecond on the link. With half as many a part has too few units to divide among the
@@ -47,13 +48,19 @@ class HostPart:
         Offset, length and dtype of each: those of Blocks.edges, then any weights.
     starts, ends
         The states in which edges start and end.
+    units
+        All units.
     """
 
     memory: np.ndarray
     arrays: tuple[tuple[int, int, np.dtype], ...]
     starts: slice
     ends: slice
-    num_edges: int
+    units: UnitRun
+
+    @property
+    def num_edges(self) -> int:
+        return self.units.num_edges
 
     def bytes(self, *, weighted: bool) -> np.ndarray:
         """Return the bytes of all arrays, which end with any weights, or of those before."""
@@ -160,7 +167,8 @@ def to_host_parts(backend: Backend, blocks: Blocks, most: int) -> Iterator[HostP
         ends_of = slice(int(unit_segments[first:last].min()), int(unit_segments[first:last].max()) + segment)
         starts_of = _starts(blocks, tile_starts[tiles], tile_edges[tiles.start : tiles.stop + 1])
         memory, places = _side_by_side(backend, arrays)
-        yield HostPart(memory, places, starts_of, ends_of, edges.stop - edges.start)
+        units = run_of_units(unit_edges[first : last + 1], 0, last - first)
+        yield HostPart(memory, places, starts_of, ends_of, units)
         first = last
 
 

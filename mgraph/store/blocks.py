@@ -54,10 +54,13 @@ def load_blocks(
     in_use = in_use_bytes(survey, layout)
     width = state_bytes(store.weight_dtype, info.num_vertices, info.max_weight)
     shape = choose_shape(backend, width)
-    is_alike = comm.size == len(store.parts) and store.parts[comm.rank].shape == shape
+    stored = store.parts[comm.rank].shape if comm.size == len(store.parts) else None
+    # Blocks divided into larger or smaller units are read alike.
+    is_alike = stored is not None and replace(stored, unit_size=shape.unit_size) == shape
     if comm.sum(int(is_alike))[0] == comm.size:
+        assert stored is not None
         shard = Shard(backend, info, partition, comm.rank, None, None, None)
-        units = _StoredUnits(store, comm.rank, shape, backend)
+        units = _StoredUnits(store, comm.rank, stored, backend)
         if layout == "compact":
             require_memory(store, units.nbytes + 8 * partition.num_owned(0), backend, comm)
             shard.blocks[width] = units.read(0, units.count, backend)

@@ -63,6 +63,21 @@ def test_blocks_of_this_shape_are_not_built(tmp_path, monkeypatch):
     assert_same_shards(load_shards(store, 2), shards)
 
 
+@pytest.mark.parametrize("layout", ["compact", "host"])
+def test_blocks_of_larger_units_are_not_built(layout, tmp_path, monkeypatch):
+    case = random_case(1, num_vertices=300)
+    (width,) = build_compact_on(case, 1)[0].blocks
+    larger = replace(choose_shape(BACKEND, width), unit_size=1 << 20)
+    shards = build_compact_on(case, 2, "degree", larger)
+    store = save_shards(shards, tmp_path / "store")
+    monkeypatch.setattr(blocks, "build_compact", None)
+    monkeypatch.setattr(blocks, "build_host", None)
+    loaded = load_shards(store, 2, layout=layout)
+    assert_same_blocks(loaded, shards, layout)
+    (of_shard,) = loaded[0].blocks.values()
+    assert of_shard.shape == larger
+
+
 @pytest.mark.covering(every=3, ci=1)
 @pytest.mark.usefixtures("small_pieces")
 @pytest.mark.parametrize(("num_ranks", "share"), RANKS_AND_SHARES)

@@ -13,7 +13,7 @@ from mgraph.ingest import compact
 from mgraph.ingest.host import build_host
 from mgraph.ingest.host_plan import HostPlan, InUse
 from mgraph.ingest.survey import make_survey
-from mgraph.shard import host_blocks
+from mgraph.shard import host_blocks, unit_runs
 
 # None of the blocks on the device, some, and all.
 SHARES = (0.0, 0.4, 1.0)
@@ -32,6 +32,7 @@ def resident_share(share, shape=TINY):
         patch.setattr(HostPlan, "resident_bytes", lambda plan, free_bytes: int(share * plan.blocks))
         patch.setattr(HostPlan, "edges_at_once", lambda plan, free_bytes: -(-plan.num_edges // STRETCHES))
         patch.setattr(host_blocks, "MIN_PARTS", 1 << 40)
+        patch.setattr(unit_runs, "FEW_EDGES", shape.unit_size - 1)
         yield
 
 

@@ -1,28 +1,38 @@
 #include "prelude.cuh"
 
-extern "C" __global__ void note_lowered(i64 lo, i64 hi, i64 grain_bits, i64 visit,
-                                        const dist_t* states, u8* lowered, dist_t* before,
-                                        vertex_t* parents, i32* stamps, i32* latest,
-                                        i64* counters) {
+// A block reads the flag of a grain in each thread, and processes those that are set one by one.
+// Grains beside each other are lowered together: they are of different blocks.
+extern "C" __global__ void __launch_bounds__(256)
+    note_lowered(i64 lo, i64 hi, i64 grain_bits, i64 visit, const dist_t* states, u8* lowered,
+                 dist_t* before, vertex_t* parents, i32* stamps, i32* latest, i64* counters) {
+  __shared__ i64 marked[256];
+  __shared__ i32 num_marked;
   i64 count = 0;
-  for (i64 grain = lo + warp_index(); grain < hi; grain += warp_count()) {
-    if (!lowered[grain]) continue;
-    i64 first = grain << grain_bits, last = (grain + 1) << grain_bits, noted = count;
-#pragma unroll 8
-    for (i64 i = first + lane_index(); i < last; i += 32) {
-      // Both loaded at once: in most of these grains many states are lower.
-      dist_t state = states[i], old = before[i];
-      if (!(state < old)) continue;
-      before[i] = state;
-      parents[i] = top_of<vertex_t>::value();
-      stamps[i] = (i32)visit;
-      count++;
+  for (i64 next = lo + blockIdx.x; next < hi; next += blockDim.x * (i64)gridDim.x) {
+    if (threadIdx.x == 0) num_marked = 0;
+    __syncthreads();
+    i64 own = next + threadIdx.x * (i64)gridDim.x;
+    if (own < hi && lowered[own]) {
+      lowered[own] = 0;
+      marked[atomic_add(&num_marked, 1)] = own;
     }
-    // Also the barrier between the reads of the flag and its write.
-    bool any = __any_sync(0xFFFFFFFFu, count > noted);
-    if (lane_index() != 0) continue;
-    lowered[grain] = 0;
-    if (any) latest[grain] = (i32)visit;
+    __syncthreads();
+    for (int k = 0; k < num_marked; k++) {
+      i64 grain = marked[k], first = grain << grain_bits, last = (grain + 1) << grain_bits;
+      i64 noted = count;
+#pragma unroll 8
+      for (i64 i = first + threadIdx.x; i < last; i += blockDim.x) {
+        // Both loaded at once: in most of these grains many states are lower.
+        dist_t state = states[i], old = before[i];
+        if (!(state < old)) continue;
+        before[i] = state;
+        parents[i] = top_of<vertex_t>::value();
+        stamps[i] = (i32)visit;
+        count++;
+      }
+      if (count > noted) store_relaxed(&latest[grain], (i32)visit);
+    }
+    __syncthreads();  // all threads have read the list
   }
   warp_add(&counters[0], count);
 }

@@ -5,8 +5,7 @@
         settle: sweep the blocks on the device until these lower nothing, unless no state has fallen since
         state = the minimum over the ranks
         for each host part in reach, all of them or those that a smaller state than others' reaches:
-            sweep the next slice of the blocks on the device
-            sweep the part once or twice, the second time reading what all this has lowered
+            sweep the part once or twice, the second time reading what the first has lowered
             let parents fall to the smallest position from which an edge of it explains a state
     until nothing is in reach on any rank
 
@@ -20,7 +19,6 @@ smallest position. Levels are sums of ones. In the end every rank has all states
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -30,20 +28,18 @@ from mgraph.algorithms.common.reach import STAMP, Reach
 from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.derived import EDGE_BLOCKS
 from mgraph.algorithms.predecessors.sweep import ParentSweeps
-from mgraph.algorithms.sssp.sweep_kernels import sweep_distances
+from mgraph.algorithms.sssp.sweep_kernels import sweep_distances, sweep_distances_by_warp
 from mgraph.algorithms.variant import GraphSizes, Variant
 from mgraph.backends.base import Backend
 from mgraph.comm.base import Communicator
 from mgraph.shard.edge_blocks import require_blocks
 from mgraph.shard.host_blocks import HostBlocks
 from mgraph.shard.shard import Blocks, Shard
+from mgraph.shard.unit_runs import UnitRun, runs_of_units
 from mgraph.types import LEVEL, unreached_of
 
 # Sweeps of the blocks on the device until they settle, at most.
 MAX_RESIDENT_SWEEPS = 16
-# They are swept this many times at most in a pass over all host parts: a slice with each part, while the next part is
-# copied. A slice has as many edges as a part, or fewer.
-RESIDENT_SWEEPS_A_PASS = 4
 # Sweeps of a host part while it is on the device, for levels and for sums of weights: another one takes longer than the
 # passes that it saves (rmat26 on one H100: BFS 149, 158 and 172 ms with one to three, shortest paths 490, 486 and 571).
 LEVEL_SWEEPS = 1
@@ -78,18 +74,12 @@ def bfs_streamed(
     return sssp_streamed(shard, comm, sources, trace, LEVEL, depth_limit)
 
 
-def resident_slices(blocks: HostBlocks, backend: Backend) -> list[tuple[int, int, int]]:
-    """Divide the units on the device into slices of about equally many edges.
-
-    Of each slice: its first unit, the one after its last, and the number of its edges.
-    """
+def resident_runs(blocks: HostBlocks, backend: Backend) -> list[UnitRun]:
+    """Return the units on the device, divided by windows."""
     resident = blocks.resident
-    in_host_memory = blocks.num_edges - resident.num_edges
-    as_parts = resident.num_edges * len(blocks.parts) // max(in_host_memory, 1)
-    count = max(len(blocks.parts) // RESIDENT_SWEEPS_A_PASS, as_parts, 1)
-    ends = backend.to_host(resident.tile_edges[resident.unit_tiles])
-    cuts = np.unique(np.searchsorted(ends, np.linspace(0, resident.num_edges, count + 1)))
-    return [(first, last, int(ends[last] - ends[first])) for first, last in itertools.pairwise(cuts.tolist())]
+    unit_edges = backend.to_host(resident.tile_edges[resident.unit_tiles])
+    windows = backend.to_host(resident.tile_starts[resident.unit_tiles[:-1]]) >> resident.shape.window_bits
+    return runs_of_units(unit_edges, windows)
 
 
 class StreamedSearch:
@@ -137,7 +127,7 @@ class StreamedSearch:
         bounds = least_weight, limit, self.top
         self.reach = Reach(shard, blocks, self.states, self.parents.parents, bounds)
         self.shape = backend.to_device(np.array([self.both_ways, self.reach.grain_bits], np.int64))
-        self.slices = itertools.cycle(resident_slices(blocks, backend))
+        self.resident_runs = resident_runs(blocks, backend)
         self.noted = self.streamed = 0
         self.counts = self._no_counts()
         self._begin(shard, sources)
@@ -172,13 +162,15 @@ class StreamedSearch:
         for _ in range(MAX_RESIDENT_SWEEPS):
             # What this sweep lowers is stamped later.
             self.reach.begin_visit(0)
-            self._sweep(resident, 0, resident.num_units, resident.num_edges)
+            for units in self.resident_runs:
+                self._sweep(resident, units)
             self.reach.note()
             seen = self.noted
             self.noted = self.reach.num_lowered
             if self.noted == seen:
                 break
-        self.parents.lower_to_nearer(resident)
+        for units in self.resident_runs:
+            self.parents.lower_to_nearer(resident, units)
 
     def exchange(self) -> np.ndarray:
         """Lower states to the minimum over the ranks; return what is in reach, and record a superstep."""
@@ -202,36 +194,29 @@ class StreamedSearch:
         """Visit host parts, in order: each reads what earlier ones have lowered; record a superstep."""
         parts = self.blocks.stream(chosen, weighted=self.is_weighted)
         for k, part in zip(chosen.tolist(), parts, strict=True):
-            self._visit(1 + k, part)
+            self._visit(1 + k, part, self.blocks.parts[k].units)
         self.counts |= self.blocks.counts | {"edges": self.counts["edges"]}
         self.noted = self.reach.num_lowered
         (self.streamed,) = self.comm.sum(self.noted)
         self._record("stream", self.streamed)
 
-    def _visit(self, index: int, part: Blocks) -> None:
-        self._sweep_slice()
+    def _visit(self, index: int, part: Blocks, units: UnitRun) -> None:
         for _ in range(WEIGHT_SWEEPS if self.is_weighted else LEVEL_SWEEPS):
             # What the last sweep lowers is stamped later.
             self.reach.begin_visit(index)
-            self._sweep(part, 0, part.num_units, part.num_edges)
+            self._sweep(part, units)
             self.reach.note()
-        self.parents.lower_to_nearer(part)
+        self.parents.lower_to_nearer(part, units)
 
-    def _sweep_slice(self) -> None:
-        """Sweep the next slice of the blocks on the device.
-
-        What it lowers is noted with what the sweep after it lowers. It is no visit: parents are lowered by `settle`.
-        """
-        if self.blocks.resident.num_units:
-            self._sweep(self.blocks.resident, *next(self.slices))
-
-    def _sweep(self, part: Blocks, first: int, last: int, num_edges: int) -> None:
-        """Sweep the units first .. last of a part."""
-        self.counts["edges"] += num_edges
-        sweep_distances[self.backend](
-            first, last, *part.edges, part.weights if self.is_weighted else None, part.shape.segment_bits,
-            self.shape, self.limit, self.reach.before, self.states, self.reach.lowered,
+    def _sweep(self, part: Blocks, units: UnitRun) -> None:
+        """Sweep units of a part."""
+        self.counts["edges"] += units.num_edges
+        args = (
+            *part.edges, part.weights if self.is_weighted else None, part.shape.segment_bits, self.shape, self.limit,
+            self.reach.before, self.states, self.reach.lowered,
         )  # fmt: skip
+        sweep_distances[self.backend](units.first, units.first_of_few, *args)
+        sweep_distances_by_warp[self.backend](units.first_of_few, units.last, *args)
 
     def state(self, least: float | int) -> KeptState:
         """Return the state from which another call can go on; `least` is the least state in reach on any rank."""

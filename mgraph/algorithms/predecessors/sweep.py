@@ -22,12 +22,18 @@ import numpy as np
 from mgraph.algorithms.common.unit_flags import ALL_BITS, UnitFlags
 from mgraph.algorithms.common.unit_flags_kernels import gather_lowered
 from mgraph.algorithms.derived import EDGE_BLOCKS
-from mgraph.algorithms.predecessors.sweep_kernels import sweep_equal, sweep_marked, sweep_nearer
+from mgraph.algorithms.predecessors.sweep_kernels import (
+    sweep_equal,
+    sweep_marked,
+    sweep_nearer,
+    sweep_nearer_by_warp,
+)
 from mgraph.algorithms.variant import Variant
 from mgraph.comm.base import Communicator
 from mgraph.shard.edge_blocks import require_blocks
 from mgraph.shard.light_units import groups_of
 from mgraph.shard.shard import Blocks, Shard, UnitGroup
+from mgraph.shard.unit_runs import UnitRun
 from mgraph.shard.user_ids import gather_states
 from mgraph.types import LEVEL, Array, none_of, saturating_sum, unreached_of
 
@@ -71,12 +77,12 @@ class ParentSweeps:
         states = self.shard.backend.to_device(partition.state(positions).astype(partition.dtype))
         self.parents[states] = self.shard.backend.to_device(positions)
 
-    def lower_to_nearer(self, part: Blocks) -> None:
-        """Lower parents over the edges of a part that explain a distance; distances are padded to whole segments."""
+    def lower_to_nearer(self, part: Blocks, units: UnitRun) -> None:
+        """Lower parents over the edges of units that explain a distance; distances are padded to whole segments."""
         weights = part.weights if self.is_weighted else None
-        sweep_nearer[self.shard.backend](
-            0, part.num_units, *part.edges, weights, part.shape.segment_bits, self.shape, self.dist, self.parents
-        )  # fmt: skip
+        args = *part.edges, weights, part.shape.segment_bits, self.shape, self.dist, self.parents
+        sweep_nearer[self.shard.backend](units.first, units.first_of_few, *args)
+        sweep_nearer_by_warp[self.shard.backend](units.first_of_few, units.last, *args)
 
     def lower_over_all(self) -> None:
         """Lower parents over all edges that explain a distance.

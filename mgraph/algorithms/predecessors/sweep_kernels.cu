@@ -11,6 +11,29 @@ __device__ inline void lower_parent(vertex_t* parent, i64 u, const i64* shape) {
   if (position < load_relaxed(parent)) atomic_min(parent, position);
 }
 
+// How an edge that explains the distance of its farther end lowers that end's parent.
+struct Explanation {
+  i64 both_ways;
+  const i64* shape;
+  const dist_t* dist;
+  vertex_t* parents;
+  __device__ void lower_farther(i64 u, dist_t near, dist_t w, i64 v, dist_t far) const {
+    if (explains(near, w, far))
+      lower_parent(&parents[v], u, shape);
+    else if (both_ways && explains(far, w, near))
+      lower_parent(&parents[u], v, shape);
+  }
+  // Visit a warp's share of a unit whose distances are read where they are, `home` the first of its
+  // segment.
+  __device__ void lower_in_place(i64 unit, WarpShare share, const Blocks& blocks,
+                                 const weight_t* weights, i64 segment_bits, i64 home) const {
+    visit_share(unit, share, blocks, weights, segment_bits, dist,
+                [&](i64 u, dist_t near, dist_t w, u32 end) {
+                  lower_farther(u, near, w, home + end, load_readonly(&dist[home + end]));
+                });
+  }
+};
+
 // A thread block processes a unit, with the distances of its segment in shared memory; those of a
 // small unit are read where they are.
 extern "C" __global__ void __launch_bounds__(1024)
@@ -19,32 +42,38 @@ extern "C" __global__ void __launch_bounds__(1024)
                  const weight_t* weights, i64 segment_bits, const i64* shape, const dist_t* dist,
                  vertex_t* parents) {
   dist_t* segment = dynamic_shared<dist_t>();
-  i64 length = (i64)1 << segment_bits, both_ways = shape[1];
+  i64 length = (i64)1 << segment_bits;
   Blocks blocks{unit_tiles, unit_segments, tile_edges, tile_starts, words};
-  auto lower_farther = [&](i64 u, dist_t near, dist_t w, i64 v, dist_t far) {
-    if (explains(near, w, far))
-      lower_parent(&parents[v], u, shape);
-    else if (both_ways && explains(far, w, near))
-      lower_parent(&parents[u], v, shape);
-  };
+  Explanation edges{shape[1], shape, dist, parents};
   for (i64 unit = lo + blockIdx.x; unit < hi; unit += gridDim.x) {
     i64 home = unit_segments[unit];
+    WarpShare share = blocks.by_block(unit);
     if (blocks.is_small(unit, segment_bits)) {
-      visit_unit(unit, blocks, weights, segment_bits, dist,
-                 [&](i64 u, dist_t near, dist_t w, u32 end) {
-                   lower_farther(u, near, w, home + end, load_readonly(&dist[home + end]));
-                 });
+      edges.lower_in_place(unit, share, blocks, weights, segment_bits, home);
       continue;
     }
     for (i64 i = threadIdx.x; i < length; i += blockDim.x)
       segment[i] = load_readonly(&dist[home + i]);
     __syncthreads();
-    visit_unit(unit, blocks, weights, segment_bits, dist,
-               [&](i64 u, dist_t near, dist_t w, u32 end) {
-                 lower_farther(u, near, w, home + end, segment[end]);
-               });
+    visit_share(unit, share, blocks, weights, segment_bits, dist,
+                [&](i64 u, dist_t near, dist_t w, u32 end) {
+                  edges.lower_farther(u, near, w, home + end, segment[end]);
+                });
     __syncthreads();  // all threads have read the segment that the next unit overwrites
   }
+}
+
+// A warp processes a unit.
+extern "C" __global__ void __launch_bounds__(256)
+    sweep_nearer_by_warp(i64 lo, i64 hi, const i64* unit_tiles, const i64* unit_segments,
+                         const i64* tile_edges, const i64* tile_starts, const u32* words,
+                         const weight_t* weights, i64 segment_bits, const i64* shape,
+                         const dist_t* dist, vertex_t* parents) {
+  Blocks blocks{unit_tiles, unit_segments, tile_edges, tile_starts, words};
+  Explanation edges{shape[1], shape, dist, parents};
+  for (i64 unit = lo + warp_index(); unit < hi; unit += warp_count())
+    edges.lower_in_place(unit, blocks.by_warp(unit), blocks, weights, segment_bits,
+                         unit_segments[unit]);
 }
 
 extern "C" __global__ void sweep_equal(i64 lo, i64 hi, const i64* unit_tiles,

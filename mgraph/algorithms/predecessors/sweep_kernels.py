@@ -40,6 +40,23 @@ def _lower_to_equal(u, v, w, dist, hops, stride, multiplier, parents):
         atomic_min(parents, v, position_of(u, stride, multiplier))
 
 
+@inline
+def _lower_to_nearer(
+    lo, hi, unit_tiles, unit_segments, tile_edges, tile_starts, words, weights, segment_bits, shape, dist, parents
+):  # fmt: skip
+    both_ways = shape[1]
+    stride = shape[2]
+    multiplier = shape[3]
+    mask = (1 << segment_bits) - 1
+    for unit in range(lo, hi):
+        for tile in range(unit_tiles[unit], unit_tiles[unit + 1]):
+            for e in range(tile_edges[tile], tile_edges[tile + 1]):
+                u = tile_starts[tile] + (words[e] >> segment_bits)
+                v = unit_segments[unit] + (words[e] & mask)
+                w = dist.dtype.type(1) if weights is None else dist.dtype.type(weights[e])
+                _lower_farther(u, v, w, dist, both_ways, stride, multiplier, parents)
+
+
 @kernel(
     lanes=1024,
     block=1024,
@@ -52,17 +69,19 @@ def sweep_nearer(
     lo, hi, unit_tiles, unit_segments, tile_edges, tile_starts, words, weights, segment_bits, shape, dist, parents
 ):  # fmt: skip
     """Find for every reached vertex the first nearer one that explains its distance."""
-    both_ways = shape[1]
-    stride = shape[2]
-    multiplier = shape[3]
-    mask = (1 << segment_bits) - 1
-    for unit in range(lo, hi):
-        for tile in range(unit_tiles[unit], unit_tiles[unit + 1]):
-            for e in range(tile_edges[tile], tile_edges[tile + 1]):
-                u = tile_starts[tile] + (words[e] >> segment_bits)
-                v = unit_segments[unit] + (words[e] & mask)
-                w = dist.dtype.type(1) if weights is None else dist.dtype.type(weights[e])
-                _lower_farther(u, v, w, dist, both_ways, stride, multiplier, parents)
+    _lower_to_nearer(
+        lo, hi, unit_tiles, unit_segments, tile_edges, tile_starts, words, weights, segment_bits, shape, dist, parents
+    )
+
+
+@kernel(lanes=32, vertex_t="parents", weight_t="weights", dist_t="dist")
+def sweep_nearer_by_warp(
+    lo, hi, unit_tiles, unit_segments, tile_edges, tile_starts, words, weights, segment_bits, shape, dist, parents
+):  # fmt: skip
+    """Do what sweep_nearer does, for units of few edges: on CUDA a warp processes one, without shared memory."""
+    _lower_to_nearer(
+        lo, hi, unit_tiles, unit_segments, tile_edges, tile_starts, words, weights, segment_bits, shape, dist, parents
+    )
 
 
 @kernel(lanes=256, vertex_t="parents", weight_t="weights", dist_t="dist")

@@ -77,7 +77,8 @@ extern "C" __global__ void list_block_edges(i64 lo, i64 hi, const i64* unit_tile
   for (i64 item = UNIT_BLOCKS * lo + blockIdx.x; item < UNIT_BLOCKS * hi; item += gridDim.x) {
     i64 unit = item / UNIT_BLOCKS, segment = unit_segments[unit];
     i64 first = unit_tiles[unit], last = unit_tiles[unit + 1];
-    WarpShare share(tile_edges[first], tile_edges[last], item % UNIT_BLOCKS, UNIT_BLOCKS);
+    int warps = blockDim.x >> 5, warp = (int)(item % UNIT_BLOCKS) * warps + (threadIdx.x >> 5);
+    WarpShare share(tile_edges[first], tile_edges[last], warp, UNIT_BLOCKS * warps);
     if (share.begin >= share.end) continue;
     i64 e = share.begin + lane_index();
     TileReader tiles(tile_edges, tile_starts, first, last, e < share.end ? e : share.end - 1);

@@ -6,9 +6,35 @@
 from __future__ import annotations
 
 from mgraph.algorithms.common.unit_flags_kernels import MARKED_BLOCK, marked_shared_bytes
-from mgraph.backends.kernel import kernel
+from mgraph.backends.kernel import inline, kernel
 from mgraph.backends.numba_atomics import atomic_min
 from mgraph.backends.numba_helpers import joins_marked, set_bit
+
+
+@inline
+def _relax_edges(
+    lo, hi, unit_tiles, unit_segments, tile_edges, tile_starts, words, weights, segment_bits, shape, limit, before,
+    dist, lowered,
+):  # fmt: skip
+    mask = (1 << segment_bits) - 1
+    for unit in range(lo, hi):
+        segment = unit_segments[unit]
+        for tile in range(unit_tiles[unit], unit_tiles[unit + 1]):
+            start = tile_starts[tile]
+            for e in range(tile_edges[tile], tile_edges[tile + 1]):
+                u = start + (words[e] >> segment_bits)
+                v = segment + (words[e] & mask)
+                near = before[u]
+                far = dist[v]
+                w = dist.dtype.type(1) if weights is None else dist.dtype.type(weights[e])
+                if near < far:
+                    through = dist.dtype.type(near + w)
+                    if through < far and through <= limit[0] and through < atomic_min(dist, v, through):
+                        lowered[v >> shape[1]] = 1
+                elif shape[0] and far < near:
+                    through = dist.dtype.type(far + w)
+                    if through < near and through <= limit[0] and through < atomic_min(dist, u, through):
+                        lowered[u >> shape[1]] = 1
 
 
 @kernel(
@@ -31,25 +57,22 @@ def sweep_distances(
     Work items are units (see Blocks). An unreached state is never below another, so that nothing is added to it and an
     integer cannot overflow. Where `weights` is None every edge counts as 1.
     """
-    mask = (1 << segment_bits) - 1
-    for unit in range(lo, hi):
-        segment = unit_segments[unit]
-        for tile in range(unit_tiles[unit], unit_tiles[unit + 1]):
-            start = tile_starts[tile]
-            for e in range(tile_edges[tile], tile_edges[tile + 1]):
-                u = start + (words[e] >> segment_bits)
-                v = segment + (words[e] & mask)
-                near = before[u]
-                far = dist[v]
-                w = dist.dtype.type(1) if weights is None else dist.dtype.type(weights[e])
-                if near < far:
-                    through = dist.dtype.type(near + w)
-                    if through < far and through <= limit[0] and through < atomic_min(dist, v, through):
-                        lowered[v >> shape[1]] = 1
-                elif shape[0] and far < near:
-                    through = dist.dtype.type(far + w)
-                    if through < near and through <= limit[0] and through < atomic_min(dist, u, through):
-                        lowered[u >> shape[1]] = 1
+    _relax_edges(
+        lo, hi, unit_tiles, unit_segments, tile_edges, tile_starts, words, weights, segment_bits, shape, limit, before,
+        dist, lowered,
+    )  # fmt: skip
+
+
+@kernel(lanes=32, weight_t="weights", dist_t="dist")
+def sweep_distances_by_warp(
+    lo, hi, unit_tiles, unit_segments, tile_edges, tile_starts, words, weights, segment_bits, shape, limit, before,
+    dist, lowered,
+):  # fmt: skip
+    """Do what sweep_distances does, for units of few edges: on CUDA a warp processes one, without shared memory."""
+    _relax_edges(
+        lo, hi, unit_tiles, unit_segments, tile_edges, tile_starts, words, weights, segment_bits, shape, limit, before,
+        dist, lowered,
+    )  # fmt: skip
 
 
 @kernel(

@@ -20,16 +20,18 @@ struct TileReader {
     return start;
   }
 };
-// The edges of a unit, or of a block's share of it, that this thread's warp reads: 32 consecutive
-// ones at a time, from `begin`.
+// Those of the edges first .. last that a warp reads, as one of `warps`: 32 consecutive ones at a
+// time, from `begin`.
 struct WarpShare {
   i64 begin, end;
-  __device__ WarpShare(i64 first, i64 last, int share = 0, int shares = 1) {
-    i64 warps = shares * (blockDim.x >> 5);
+  __device__ WarpShare(i64 first, i64 last, int warp, int warps) {
     i64 size = ((last - first + warps - 1) / warps + 31) / 32 * 32;
-    begin = first + (share * (blockDim.x >> 5) + (threadIdx.x >> 5)) * size;
+    begin = first + warp * size;
     end = begin + size < last ? begin + size : last;
   }
+  // As one of this block.
+  __device__ WarpShare(i64 first, i64 last)
+      : WarpShare(first, last, threadIdx.x >> 5, blockDim.x >> 5) {}
 };
 // Raise the two flags of a range of states for each lane of a warp, once for lanes with one range.
 // Many warps raise a flag, all of them to 1.
@@ -52,6 +54,14 @@ struct Blocks {
     i64 num_edges = tile_edges[unit_tiles[unit + 1]] - tile_edges[unit_tiles[unit]];
     return num_edges < ((i64)1 << segment_bits) / SEGMENT_SHARE;
   }
+  // What this warp reads of a unit that its block processes.
+  __device__ WarpShare by_block(i64 unit) const {
+    return {tile_edges[unit_tiles[unit]], tile_edges[unit_tiles[unit + 1]]};
+  }
+  // What it reads of a unit that it processes alone.
+  __device__ WarpShare by_warp(i64 unit) const {
+    return {tile_edges[unit_tiles[unit]], tile_edges[unit_tiles[unit + 1]], 0, 1};
+  }
 };
 // Every edge counts as 1 where `weights` is None.
 __device__ inline dist_t weight_of(const weight_t* weights, i64 e) {
@@ -73,15 +83,15 @@ __device__ inline void visit_edges(i64 lo, i64 hi, const Blocks& blocks, Visit v
 // Edges that a thread has in flight: with one block on a multiprocessor, latency is hidden within a
 // thread.
 constexpr int EDGES_IN_FLIGHT = 4;
-// Call visit(u, state of u, w, end) for every edge of a unit, which a block processes; the end is
-// within the unit's segment. No thread of the launch writes `states`.
-template <class Visit> __device__ inline void visit_unit(i64 unit, const Blocks& blocks,
-                                                         const weight_t* weights, i64 segment_bits,
-                                                         const dist_t* states, Visit visit) {
+// Call visit(u, state of u, w, end) for every edge of a warp's share of a unit; the end is within
+// the unit's segment. No thread of the launch writes `states`.
+template <class Visit> __device__ inline void visit_share(i64 unit, WarpShare share,
+                                                          const Blocks& blocks,
+                                                          const weight_t* weights, i64 segment_bits,
+                                                          const dist_t* states, Visit visit) {
   constexpr int DEPTH = EDGES_IN_FLIGHT;
   u32 mask = (u32)(((i64)1 << segment_bits) - 1);
   i64 first = blocks.unit_tiles[unit], last = blocks.unit_tiles[unit + 1];
-  WarpShare share(blocks.tile_edges[first], blocks.tile_edges[last]);
   i64 e = share.begin + lane_index();
   if (e >= share.end) return;
   TileReader tiles(blocks.tile_edges, blocks.tile_starts, first, last, e);

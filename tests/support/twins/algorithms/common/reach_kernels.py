@@ -18,7 +18,7 @@ def _states(draw: st.DrawFn) -> tuple[np.random.Generator, Types, int, int, np.n
     kinds = draw(types)
     random = np.random.default_rng(draw(seeds))
     bits = draw(st.sampled_from([3, 6]))
-    num_grains = draw(st.integers(1, 6))
+    num_grains = draw(st.integers(1, 6) | st.integers(30, 40))
     count = num_grains << bits
     states = random.integers(0, 9, count).astype(kinds.dist)
     states[random.random(count) < random.choice([0.3, 1])] = unreached_of(kinds.dist)

@@ -33,6 +33,9 @@ def sweep_nearer(draw: st.DrawFn) -> Case:
     return Case({**args, "segment_bits": SEGMENT_BITS, **rest, "parents": parents})
 
 
+sweep_nearer_by_warp = sweep_nearer
+
+
 def sweep_equal(draw: st.DrawFn) -> Case:
     random, args, parents = _shared(draw)
     return Case({**args, "hops": some(random, len(parents)).astype(np.uint8), "parents": parents})

@@ -47,6 +47,9 @@ def sweep_distances(draw: st.DrawFn) -> Case:
     return Case(args)
 
 
+sweep_distances_by_warp = sweep_distances
+
+
 def sweep_active(draw: st.DrawFn) -> Case:
     random, _, args = _relaxed(draw, unit_weights=draw(st.booleans()))
     dist = args.pop("dist")
