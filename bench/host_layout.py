@@ -17,7 +17,8 @@ stream of the same parts from pinned memory, measured in the same run. `of model
 at this rate plus that of the compact layout; `of compact` by the latter alone. In the layout split nothing is streamed:
 these columns are empty.
 
-With --backend cpu the cores of the host process the parts, so that `streaming` says how they compare with a copy.
+All columns are medians over the runs of a call. With --backend cpu each part is copied, and then processed by the cores
+of the host: `streaming` is of both.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ import record
 import mgraph as mg
 from mgraph.api.graph500 import random_roots
 from mgraph.api.results import Costs, Result
+from mgraph.backends.cpu import available_cores
 from mgraph.cli.options import print_trace
 from mgraph.cluster.base import Rank
 from mgraph.formatting import readable_bytes
@@ -76,14 +78,12 @@ def host_bytes(rank: Rank, graph: str) -> int:
 
 
 class Runs:
-    """Calls on one graph: the time and the cost of each, and the digests of its results by call and root."""
+    """Calls on one graph: the costs of each run, and the digests of its results by call and root."""
 
     def __init__(self, g: mg.Graph, calls: tuple[str, ...], roots: list[int], *, validates: bool) -> None:
         self.validates = validates
-        self.seconds: dict[str, list[float]] = {}
-        self.link_bytes: dict[str, int] = {}
+        self.costs: dict[str, list[Costs]] = {}
         self.digests: dict[tuple[str, int], list[int]] = {}
-        self.costs: dict[str, Costs] = {}
         for name in calls:
             try:
                 CALLS[name](g, roots[0]).close()
@@ -99,9 +99,15 @@ class Runs:
                 if self.validates:
                     mg.validate(found)
                 self.digests[name, root] = [column.digest() for column in found.columns]
-            self.seconds.setdefault(name, []).append(found.stats.total_s)
-            self.link_bytes[name] = max(self.link_bytes.get(name, 0), sum(found.stats.link_bytes))
-            self.costs[name] = found.stats
+            self.costs.setdefault(name, []).append(found.stats)
+
+    def seconds(self, name: str) -> list[float]:
+        """Return the time of each run of a call."""
+        return [costs.total_s for costs in self.costs[name]]
+
+    def median_of(self, name: str, measure: Callable[[Costs], float]) -> float:
+        """Return the median of what is measured of each run of a call."""
+        return statistics.median(map(measure, self.costs[name]))
 
 
 def compare(valid: Runs, other: Runs) -> None:
@@ -113,6 +119,11 @@ def compare(valid: Runs, other: Runs) -> None:
             raise SystemExit(f"{key}: results differ")
 
 
+def link_bytes(costs: Costs) -> int:
+    """Return the bytes over the link, those of all ranks."""
+    return sum(costs.link_bytes)
+
+
 def streaming_rate(costs: Costs) -> float:
     """Return the bytes per second over the link in the supersteps that stream."""
     steps = [step for step in costs.supersteps if step.get("link_bytes")]
@@ -121,18 +132,19 @@ def streaming_rate(costs: Costs) -> float:
 
 def facts_of(name: str, runs: Runs, compact: Runs | None, stored: int, rate: float) -> dict[str, Any]:
     """Return what is recorded of a call."""
-    seconds = statistics.median(runs.seconds[name])
-    link = runs.link_bytes[name]
-    facts = {"call": name, **record.spread([1e3 * s for s in runs.seconds[name]])}
+    facts = {"call": name, **record.spread([1e3 * s for s in runs.seconds(name)])}
+    link = int(runs.median_of(name, link_bytes))
     if link:
         facts |= {"link_bytes": link, "passes": round(link / max(stored, 1), 2)}
-        facts["link_gb_per_s"] = round(link / seconds / 1e9, 2)
-        facts["streaming"] = round(streaming_rate(runs.costs[name]) / rate, 3)
+        facts["link_gb_per_s"] = round(runs.median_of(name, lambda run: link_bytes(run) / run.total_s) / 1e9, 2)
+        facts["streaming"] = round(runs.median_of(name, streaming_rate) / rate, 3)
     if compact is not None:
-        in_memory = statistics.median(compact.seconds[name])
-        facts |= {"compact_ms": round(1e3 * in_memory, 3), "of_compact": round(seconds / in_memory, 2)}
+        in_memory = statistics.median(compact.seconds(name))
+        of_compact = runs.median_of(name, lambda run: run.total_s / in_memory)
+        facts |= {"compact_ms": round(1e3 * in_memory, 3), "of_compact": round(of_compact, 2)}
         if link:
-            facts["of_model"] = round(seconds / (link / rate + in_memory), 3)
+            of_model = runs.median_of(name, lambda run: run.total_s / (link_bytes(run) / rate + in_memory))
+            facts["of_model"] = round(of_model, 3)
     return facts
 
 
@@ -196,11 +208,11 @@ def main(
     if compact is not None:
         compare(compact, runs)
     click.echo(f"a plain copy: {rate / 1e9:.1f} GB/s\n\n| {' | '.join(COLUMNS)} |\n|{' --- |' * len(COLUMNS)}")
-    found = [facts_of(call, runs, compact, stored, rate) for call in runs.seconds]
+    found = [facts_of(call, runs, compact, stored, rate) for call in runs.costs]
     for facts in found:
         click.echo(row_of(facts))
-    for call in runs.seconds if trace else ():
-        print_trace(runs.costs[call])
+    for call in runs.costs if trace else ():
+        print_trace(runs.costs[call][-1])
     of_graph = {
         "bench": "host_layout",
         "graph": name,
@@ -210,6 +222,7 @@ def main(
         "build_s": round(took, 2),
     }
     of_graph |= {"host_bytes": stored, "device_bytes": held, "copy_gb_per_s": round(rate / 1e9, 2)}
+    of_graph["cores"] = available_cores()
     for facts in found if recorded else ():
         record.append(backend, commit, of_graph | facts)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from mgraph.backends.base import Backend
@@ -12,8 +14,10 @@ from mgraph.shard.shard import BlockShape
 # starts.
 MAX_SEGMENT_BITS = 15
 WORD_BITS = 32
-# Edges of a unit at most: as many bytes as the states of a segment, which are copied for them, and so few that a host
-# part of a few million edges, most of them with a hub at one end, has units for all multiprocessors.
+# Edges of a unit at most: as many bytes as the states of a segment, which are copied for them. In a host part of
+# vertices of few arcs, half of the edges end in the segments of hubs, and their units are processed at the same time:
+# on one H200 those of made-up parts of rmat31 take 132 us a sweep with 2^17 edges, 98 with 2^16, 88 with 2^15, 102 with
+# 2^14.
 UNIT_SIZE = 1 << 15
 
 
@@ -30,6 +34,16 @@ def shape_of(shared_bytes: int, cache_bytes: int, state_bytes: int) -> BlockShap
     segment_bits = min((shared_bytes // state_bytes).bit_length() - 1, MAX_SEGMENT_BITS)
     window_bits = (cache_bytes // 2 // state_bytes).bit_length() - 1
     return BlockShape(segment_bits, min(WORD_BITS - segment_bits, window_bits), window_bits, UNIT_SIZE)
+
+
+def are_alike(built: BlockShape, shape: BlockShape) -> bool:
+    """Return whether blocks of one shape may be swept as those of another.
+
+    Units may be larger or smaller, but an edge of a unit and its end together fit 32 bits.
+    """
+    return (
+        built.unit_size << built.segment_bits <= 1 << WORD_BITS and replace(built, unit_size=shape.unit_size) == shape
+    )
 
 
 class Headers:

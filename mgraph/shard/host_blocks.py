@@ -19,8 +19,7 @@ from mgraph.shard.shard import Blocks, BlockShape, EdgeBlocks
 from mgraph.shard.unit_runs import UnitRun, run_of_units
 from mgraph.types import Array
 
-# Bytes of a host part: about a millisecond on the link. With half as many a part has too few units to divide among the
-# thread blocks of a GPU: kernels take half as long again.
+# Bytes of a host part: about a millisecond on the link, and units for all thread blocks of a GPU.
 PART_BYTES = 48 << 20
 # A rank has at least this many parts, if it has as many units: the buffers are small compared with the blocks.
 MIN_PARTS = 64

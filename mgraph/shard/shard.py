@@ -81,7 +81,7 @@ class BlockShape:
     segment_bits: int  # range of ends: their states fit the shared memory of a thread block
     subwindow_bits: int  # range of starts of a tile: start and end of an edge together fit 32 bits
     window_bits: int  # range of starts of a block: their states fit the L2 cache
-    unit_size: int  # the most edges of a unit, which one thread block processes
+    unit_size: int  # the most edges of a unit, which a thread block or a warp processes
 
     def padded(self, num_states: int) -> int:
         """Return the length of a state array, rounded up to whole segments."""

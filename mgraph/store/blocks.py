@@ -25,7 +25,7 @@ from mgraph.ingest.host_plan import HostPlan, InUse
 from mgraph.ingest.plan import default_chunks, state_bytes
 from mgraph.ingest.survey import Survey
 from mgraph.partition import Partition, chunk_range
-from mgraph.shard.block_headers import choose_shape
+from mgraph.shard.block_headers import are_alike, choose_shape
 from mgraph.shard.host_blocks import HostBlocks, HostPart, to_host_parts
 from mgraph.shard.shard import Blocks, BlockShape, Shard
 from mgraph.store.files import Extent, extents_of, host_backend, read_array
@@ -55,8 +55,7 @@ def load_blocks(
     width = state_bytes(store.weight_dtype, info.num_vertices, info.max_weight)
     shape = choose_shape(backend, width)
     stored = store.parts[comm.rank].shape if comm.size == len(store.parts) else None
-    # Blocks divided into larger or smaller units are read alike.
-    is_alike = stored is not None and replace(stored, unit_size=shape.unit_size) == shape
+    is_alike = stored is not None and are_alike(stored, shape)
     if comm.sum(int(is_alike))[0] == comm.size:
         assert stored is not None
         shard = Shard(backend, info, partition, comm.rank, None, None, None)

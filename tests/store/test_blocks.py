@@ -15,7 +15,7 @@ from sweep_checks import TINY
 from tiers import by_tier
 from zoo import ZOO, random_case
 
-from mgraph.shard.block_headers import choose_shape
+from mgraph.shard.block_headers import UNIT_SIZE, choose_shape
 from mgraph.shard.host_blocks import HostBlocks
 from mgraph.store import blocks, files, manifest
 
@@ -63,19 +63,30 @@ def test_blocks_of_this_shape_are_not_built(tmp_path, monkeypatch):
     assert_same_shards(load_shards(store, 2), shards)
 
 
+def store_of_units(case, unit_size, folder):
+    """Save a graph in units of this size; return the store and the shards."""
+    (width,) = build_compact_on(case, 1)[0].blocks
+    shape = replace(choose_shape(BACKEND, width), unit_size=unit_size)
+    shards = build_compact_on(case, 2, "degree", shape)
+    return save_shards(shards, folder / "store"), shards
+
+
 @pytest.mark.parametrize("layout", ["compact", "host"])
 def test_blocks_of_larger_units_are_not_built(layout, tmp_path, monkeypatch):
-    case = random_case(1, num_vertices=300)
-    (width,) = build_compact_on(case, 1)[0].blocks
-    larger = replace(choose_shape(BACKEND, width), unit_size=1 << 20)
-    shards = build_compact_on(case, 2, "degree", larger)
-    store = save_shards(shards, tmp_path / "store")
+    store, shards = store_of_units(random_case(1, num_vertices=300), 2 * UNIT_SIZE, tmp_path)
     monkeypatch.setattr(blocks, "build_compact", None)
     monkeypatch.setattr(blocks, "build_host", None)
     loaded = load_shards(store, 2, layout=layout)
     assert_same_blocks(loaded, shards, layout)
     (of_shard,) = loaded[0].blocks.values()
-    assert of_shard.shape == larger
+    assert of_shard.shape.unit_size == 2 * UNIT_SIZE
+
+
+def test_blocks_of_units_too_large_for_sweeps_are_built_again(tmp_path):
+    """A pair of an edge and its end would not fit 32 bits."""
+    case = random_case(1, num_vertices=300)
+    store, _ = store_of_units(case, 1 << 32, tmp_path)
+    assert_same_shards(load_shards(store, 2), build_shards(case, 2, "degree", "compact"))
 
 
 @pytest.mark.covering(every=3, ci=1)

@@ -1,7 +1,7 @@
 #include "prelude.cuh"
 
-// A block reads the flag of a grain in each thread, and processes those that are set one by one.
-// Grains beside each other are lowered together: they are of different blocks.
+// Each thread reads one flag; the block then processes the marked grains in turn. Neighboring
+// grains tend to be marked together, so they go to different blocks.
 extern "C" __global__ void __launch_bounds__(256)
     note_lowered(i64 lo, i64 hi, i64 grain_bits, i64 visit, const dist_t* states, u8* lowered,
                  dist_t* before, vertex_t* parents, i32* stamps, i32* latest, i64* counters) {

@@ -7,11 +7,12 @@ from mgraph.backends.numba_atomics import atomic_add
 from mgraph.backends.numba_helpers import position_of, top_of
 
 
-@kernel(lanes=32, dist_t="states", vertex_t="parents")
+@kernel(lanes=32, block=256, dist_t="states", vertex_t="parents")
 def note_lowered(lo, hi, grain_bits, visit, states, lowered, before, parents, stamps, latest, counters):
     """Stamp every state that is below `before` with this visit, and let it have no parent; then `before` equals states.
 
-    Work items are grains, of which only those with `lowered` set are read; then it is clear. `latest` is the last visit
+    Work items are grains, of which only those with `lowered` set are read, on CUDA by a whole block; then it is clear.
+    There are eight blocks for 64 grains, as few are set. `latest` is the last visit
     that lowered a state of the grain. `counters` are: states lowered.
     """
     count = 0

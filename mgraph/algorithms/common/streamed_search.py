@@ -30,11 +30,10 @@ from mgraph.algorithms.derived import EDGE_BLOCKS
 from mgraph.algorithms.predecessors.sweep import ParentSweeps
 from mgraph.algorithms.sssp.sweep_kernels import sweep_distances, sweep_distances_by_warp
 from mgraph.algorithms.variant import GraphSizes, Variant
-from mgraph.backends.base import Backend
 from mgraph.comm.base import Communicator
 from mgraph.shard.edge_blocks import require_blocks
 from mgraph.shard.host_blocks import HostBlocks
-from mgraph.shard.shard import Blocks, Shard
+from mgraph.shard.shard import Blocks, Shard, cached_on_shard
 from mgraph.shard.unit_runs import UnitRun, runs_of_units
 from mgraph.types import LEVEL, unreached_of
 
@@ -74,11 +73,14 @@ def bfs_streamed(
     return sssp_streamed(shard, comm, sources, trace, LEVEL, depth_limit)
 
 
-def resident_runs(blocks: HostBlocks, backend: Backend) -> list[UnitRun]:
+@cached_on_shard
+def resident_runs(shard: Shard) -> list[UnitRun]:
     """Return the units on the device, divided by windows."""
+    (blocks,) = shard.blocks.values()
+    assert isinstance(blocks, HostBlocks), "the layout is host"
     resident = blocks.resident
-    unit_edges = backend.to_host(resident.tile_edges[resident.unit_tiles])
-    windows = backend.to_host(resident.tile_starts[resident.unit_tiles[:-1]]) >> resident.shape.window_bits
+    unit_edges = shard.backend.to_host(resident.tile_edges[resident.unit_tiles])
+    windows = shard.backend.to_host(resident.tile_starts[resident.unit_tiles[:-1]]) >> resident.shape.window_bits
     return runs_of_units(unit_edges, windows)
 
 
@@ -127,7 +129,7 @@ class StreamedSearch:
         bounds = least_weight, limit, self.top
         self.reach = Reach(shard, blocks, self.states, self.parents.parents, bounds)
         self.shape = backend.to_device(np.array([self.both_ways, self.reach.grain_bits], np.int64))
-        self.resident_runs = resident_runs(blocks, backend)
+        self.resident_runs = resident_runs(shard)
         self.noted = self.streamed = 0
         self.counts = self._no_counts()
         self._begin(shard, sources)

@@ -44,12 +44,12 @@ extern "C" __global__ void __launch_bounds__(1024)
   dist_t* segment = dynamic_shared<dist_t>();
   i64 length = (i64)1 << segment_bits;
   Blocks blocks{unit_tiles, unit_segments, tile_edges, tile_starts, words};
-  Explanation edges{shape[1], shape, dist, parents};
+  Explanation explanation{shape[1], shape, dist, parents};
   for (i64 unit = lo + blockIdx.x; unit < hi; unit += gridDim.x) {
     i64 home = unit_segments[unit];
     WarpShare share = blocks.by_block(unit);
     if (blocks.is_small(unit, segment_bits)) {
-      edges.lower_in_place(unit, share, blocks, weights, segment_bits, home);
+      explanation.lower_in_place(unit, share, blocks, weights, segment_bits, home);
       continue;
     }
     for (i64 i = threadIdx.x; i < length; i += blockDim.x)
@@ -57,23 +57,23 @@ extern "C" __global__ void __launch_bounds__(1024)
     __syncthreads();
     visit_share(unit, share, blocks, weights, segment_bits, dist,
                 [&](i64 u, dist_t near, dist_t w, u32 end) {
-                  edges.lower_farther(u, near, w, home + end, segment[end]);
+                  explanation.lower_farther(u, near, w, home + end, segment[end]);
                 });
     __syncthreads();  // all threads have read the segment that the next unit overwrites
   }
 }
 
-// A warp processes a unit.
+// A warp processes a unit of few edges, whose distances it reads where they are.
 extern "C" __global__ void __launch_bounds__(256)
     sweep_nearer_by_warp(i64 lo, i64 hi, const i64* unit_tiles, const i64* unit_segments,
                          const i64* tile_edges, const i64* tile_starts, const u32* words,
                          const weight_t* weights, i64 segment_bits, const i64* shape,
                          const dist_t* dist, vertex_t* parents) {
   Blocks blocks{unit_tiles, unit_segments, tile_edges, tile_starts, words};
-  Explanation edges{shape[1], shape, dist, parents};
+  Explanation explanation{shape[1], shape, dist, parents};
   for (i64 unit = lo + warp_index(); unit < hi; unit += warp_count())
-    edges.lower_in_place(unit, blocks.by_warp(unit), blocks, weights, segment_bits,
-                         unit_segments[unit]);
+    explanation.lower_in_place(unit, blocks.by_warp(unit), blocks, weights, segment_bits,
+                               unit_segments[unit]);
 }
 
 extern "C" __global__ void sweep_equal(i64 lo, i64 hi, const i64* unit_tiles,

@@ -50,12 +50,12 @@ extern "C" __global__ void __launch_bounds__(1024)
   dist_t* segment = dynamic_shared<dist_t>();
   i64 length = (i64)1 << segment_bits;
   Blocks blocks{unit_tiles, unit_segments, tile_edges, tile_starts, words};
-  Relaxation edges(shape, limit, dist, lowered);
+  Relaxation relaxation(shape, limit, dist, lowered);
   for (i64 unit = lo + blockIdx.x; unit < hi; unit += gridDim.x) {
     i64 home = unit_segments[unit];
     WarpShare share = blocks.by_block(unit);
     if (blocks.is_small(unit, segment_bits)) {
-      edges.relax_in_place(unit, share, blocks, weights, segment_bits, home, before);
+      relaxation.relax_in_place(unit, share, blocks, weights, segment_bits, home, before);
       continue;
     }
     for (i64 i = threadIdx.x; i < length; i += blockDim.x)
@@ -64,28 +64,28 @@ extern "C" __global__ void __launch_bounds__(1024)
     bool changed = false;
     visit_share(unit, share, blocks, weights, segment_bits, before,
                 [&](i64 u, dist_t near, dist_t w, u32 end) {
-                  if (edges.relax(u, near, w, &segment[end])) changed = true;
+                  if (relaxation.relax(u, near, w, &segment[end])) changed = true;
                 });
     // Also the barrier after the last write to the segment, and before the next unit's first.
     if (__syncthreads_or(changed)) {
       for (i64 i = threadIdx.x; i < length; i += blockDim.x)
-        if (lower(&dist[home + i], segment[i])) edges.mark(home + i);
+        if (lower(&dist[home + i], segment[i])) relaxation.mark(home + i);
       __syncthreads();
     }
   }
 }
 
-// A warp processes a unit.
+// A warp processes a unit of few edges, whose states it reads and lowers where they are.
 extern "C" __global__ void __launch_bounds__(256)
     sweep_distances_by_warp(i64 lo, i64 hi, const i64* unit_tiles, const i64* unit_segments,
                             const i64* tile_edges, const i64* tile_starts, const u32* words,
                             const weight_t* weights, i64 segment_bits, const i64* shape,
                             const dist_t* limit, const dist_t* before, dist_t* dist, u8* lowered) {
   Blocks blocks{unit_tiles, unit_segments, tile_edges, tile_starts, words};
-  Relaxation edges(shape, limit, dist, lowered);
+  Relaxation relaxation(shape, limit, dist, lowered);
   for (i64 unit = lo + warp_index(); unit < hi; unit += warp_count())
-    edges.relax_in_place(unit, blocks.by_warp(unit), blocks, weights, segment_bits,
-                         unit_segments[unit], before);
+    relaxation.relax_in_place(unit, blocks.by_warp(unit), blocks, weights, segment_bits,
+                              unit_segments[unit], before);
 }
 
 // Most states that fall have their bit already.

@@ -29,7 +29,7 @@ struct WarpShare {
     begin = first + warp * size;
     end = begin + size < last ? begin + size : last;
   }
-  // As one of this block.
+  // The share of this warp among those of its block.
   __device__ WarpShare(i64 first, i64 last)
       : WarpShare(first, last, threadIdx.x >> 5, blockDim.x >> 5) {}
 };
