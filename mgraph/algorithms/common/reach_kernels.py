@@ -11,9 +11,9 @@ from mgraph.backends.numba_helpers import position_of, top_of
 def note_lowered(lo, hi, grain_bits, visit, states, lowered, before, parents, stamps, latest, counters):
     """Stamp every state that is below `before` with this visit, and let it have no parent; then `before` equals states.
 
-    Work items are grains, of which only those with `lowered` set are read, on CUDA by a whole block; then it is clear.
-    There are eight blocks for 64 grains, as few are set. `latest` is the last visit
-    that lowered a state of the grain. `counters` are: states lowered.
+    Work items are grains, of which only those with `lowered` set are read, and it is cleared. On CUDA a block processes
+    them one by one; there is a block for every eight grains, as few are set. `latest` is the last visit that lowered a
+    state of the grain. `counters` are: states lowered.
     """
     count = 0
     for grain in range(lo, hi):
