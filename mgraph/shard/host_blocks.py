@@ -146,11 +146,10 @@ def to_host_parts(backend: Backend, blocks: Blocks, most: int) -> Iterator[HostP
     edge_bytes = 4 + (0 if blocks.weights is None else blocks.weights.itemsize)
     ends = edge_bytes * unit_edges + TILE_BYTES * unit_tiles + UNIT_BYTES * np.arange(len(unit_tiles))
     windows = tile_starts[unit_tiles[:-1]] >> blocks.shape.window_bits
-    window_ends = np.append(np.flatnonzero(windows[1:] != windows[:-1]) + 1, len(windows))
     first = 0
     while first < len(windows):
         reach = int(np.searchsorted(ends, ends[first] + most - PADDING, side="right")) - 1
-        window_end = int(window_ends[np.searchsorted(window_ends, first, side="right")])
+        window_end = int(np.searchsorted(windows, windows[first], side="right"))
         last = min(max(reach, first + 1), window_end)
         tiles = slice(int(unit_tiles[first]), int(unit_tiles[last]))
         edges = slice(int(unit_edges[first]), int(unit_edges[last]))

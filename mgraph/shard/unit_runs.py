@@ -34,18 +34,17 @@ def runs_of_units(unit_edges: np.ndarray, windows: np.ndarray) -> list[UnitRun]:
     unit_edges
         The first edge of each unit, and the number of all edges.
     windows
-        The window of each unit.
+        The window of each unit, in rising order.
     """
-    begins = np.flatnonzero(windows[1:] != windows[:-1]) + 1
-    cuts = [0, *begins.tolist(), len(windows)] if len(windows) else []
-    return [run_of_units(unit_edges, first, last) for first, last in itertools.pairwise(cuts)]
+    ends = np.searchsorted(windows, np.unique(windows), side="right").tolist()
+    return [run_of_units(unit_edges, first, last) for first, last in itertools.pairwise([0, *ends])]
 
 
 def run_of_units(unit_edges: np.ndarray, first: int, last: int) -> UnitRun:
     """Return the run of the units first .. last, which are of one window.
 
-    A unit of many edges keeps all before it for thread blocks. In degree order there is none among units of few; in
-    natural order, where units are of one size, all are of the same kind.
+    All units up to the last one of many edges are for thread blocks. In degree order nearly all of these have many
+    edges; in natural order units are of similar sizes, and mostly of one kind.
     """
     many = np.flatnonzero(np.diff(unit_edges[first : last + 1]) >= FEW_EDGES)
     first_of_few = first + int(many[-1]) + 1 if len(many) else first

@@ -25,7 +25,10 @@ STRETCHES = 3
 
 @contextmanager
 def resident_share(share, shape=TINY):
-    """Let builds keep a share of a rank's blocks on the device, and cut the others into parts of few edges."""
+    """Let builds keep a share of a rank's blocks on the device, and cut the others into small parts.
+
+    Some of their units have many edges, which are few here.
+    """
     with pytest.MonkeyPatch.context() as patch:
         shrink_passes(patch)
         patch.setattr(compact, "choose_shape", lambda backend, state_bytes: shape)

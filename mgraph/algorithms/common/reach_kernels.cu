@@ -1,7 +1,7 @@
 #include "prelude.cuh"
 
-// Each thread reads one flag; the block then processes the marked grains in turn. Neighboring
-// grains tend to be marked together, so they go to different blocks.
+// A thread for each flag, then the whole block for each marked grain. Adjacent grains tend to be
+// marked together: they are of different blocks.
 extern "C" __global__ void __launch_bounds__(256)
     note_lowered(i64 lo, i64 hi, i64 grain_bits, i64 visit, const dist_t* states, u8* lowered,
                  dist_t* before, vertex_t* parents, i32* stamps, i32* latest, i64* counters) {

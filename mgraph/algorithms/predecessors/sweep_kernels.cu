@@ -11,7 +11,7 @@ __device__ inline void lower_parent(vertex_t* parent, i64 u, const i64* shape) {
   if (position < load_relaxed(parent)) atomic_min(parent, position);
 }
 
-// How an edge that explains the distance of its farther end lowers that end's parent.
+// Lowers the parent of an edge's farther end, if the edge explains that end's distance.
 struct Explanation {
   i64 both_ways;
   const i64* shape;
@@ -23,8 +23,7 @@ struct Explanation {
     else if (both_ways && explains(far, w, near))
       lower_parent(&parents[u], v, shape);
   }
-  // Visit a warp's share of a unit whose distances are read where they are, `home` the first of its
-  // segment.
+  // Process a warp's share of a unit with distances in global memory; its segment begins at `home`.
   __device__ void lower_in_place(i64 unit, WarpShare share, const Blocks& blocks,
                                  const weight_t* weights, i64 segment_bits, i64 home) const {
     visit_share(unit, share, blocks, weights, segment_bits, dist,
@@ -35,7 +34,7 @@ struct Explanation {
 };
 
 // A thread block processes a unit, with the distances of its segment in shared memory; those of a
-// small unit are read where they are.
+// small unit stay in global memory.
 extern "C" __global__ void __launch_bounds__(1024)
     sweep_nearer(i64 lo, i64 hi, const i64* unit_tiles, const i64* unit_segments,
                  const i64* tile_edges, const i64* tile_starts, const u32* words,
@@ -63,7 +62,7 @@ extern "C" __global__ void __launch_bounds__(1024)
   }
 }
 
-// A warp processes a unit of few edges, whose distances it reads where they are.
+// A warp processes a unit of few edges, with distances in global memory.
 extern "C" __global__ void __launch_bounds__(256)
     sweep_nearer_by_warp(i64 lo, i64 hi, const i64* unit_tiles, const i64* unit_segments,
                          const i64* tile_edges, const i64* tile_starts, const u32* words,

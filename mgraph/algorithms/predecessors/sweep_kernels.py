@@ -44,6 +44,7 @@ def _lower_to_equal(u, v, w, dist, hops, stride, multiplier, parents):
 def _lower_to_nearer(
     lo, hi, unit_tiles, unit_segments, tile_edges, tile_starts, words, weights, segment_bits, shape, dist, parents
 ):  # fmt: skip
+    """Lower parents over every edge of the units lo .. hi; see sweep_nearer."""
     both_ways = shape[1]
     stride = shape[2]
     multiplier = shape[3]
@@ -78,7 +79,7 @@ def sweep_nearer(
 def sweep_nearer_by_warp(
     lo, hi, unit_tiles, unit_segments, tile_edges, tile_starts, words, weights, segment_bits, shape, dist, parents
 ):  # fmt: skip
-    """Do what sweep_nearer does, for units of few edges: on CUDA a warp processes one, without shared memory."""
+    """Do what sweep_nearer does, for units of few edges: on CUDA a warp processes a unit, without shared memory."""
     _lower_to_nearer(
         lo, hi, unit_tiles, unit_segments, tile_edges, tile_starts, words, weights, segment_bits, shape, dist, parents
     )

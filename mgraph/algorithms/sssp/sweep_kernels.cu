@@ -1,7 +1,7 @@
 #include "prelude.cuh"
 #include "tiles.cuh"
 
-// How an edge lowers the farther of its ends, and marks the grains of states that fall.
+// Relaxes an edge in both directions, and marks the grains of distances that fall.
 struct Relaxation {
   i64 both_ways, grain_bits;
   dist_t most;
@@ -28,8 +28,7 @@ struct Relaxation {
     }
     return false;
   }
-  // Visit a warp's share of a unit whose ends are lowered where they are, `home` the first of its
-  // segment.
+  // Process a warp's share of a unit with distances in global memory; its segment begins at `home`.
   __device__ void relax_in_place(i64 unit, WarpShare share, const Blocks& blocks,
                                  const weight_t* weights, i64 segment_bits, i64 home,
                                  const dist_t* before) const {
@@ -41,7 +40,7 @@ struct Relaxation {
 };
 
 // A thread block processes a unit: its segment is copied to shared memory, and improved distances
-// are written back. The ends of a small unit are lowered where they are.
+// are written back. Those of a small unit are lowered in global memory.
 extern "C" __global__ void __launch_bounds__(1024)
     sweep_distances(i64 lo, i64 hi, const i64* unit_tiles, const i64* unit_segments,
                     const i64* tile_edges, const i64* tile_starts, const u32* words,
@@ -75,7 +74,7 @@ extern "C" __global__ void __launch_bounds__(1024)
   }
 }
 
-// A warp processes a unit of few edges, whose states it reads and lowers where they are.
+// A warp processes a unit of few edges, with distances in global memory.
 extern "C" __global__ void __launch_bounds__(256)
     sweep_distances_by_warp(i64 lo, i64 hi, const i64* unit_tiles, const i64* unit_segments,
                             const i64* tile_edges, const i64* tile_starts, const u32* words,

@@ -16,6 +16,7 @@ def _relax_edges(
     lo, hi, unit_tiles, unit_segments, tile_edges, tile_starts, words, weights, segment_bits, shape, limit, before,
     dist, lowered,
 ):  # fmt: skip
+    """Relax every edge of the units lo .. hi; see sweep_distances."""
     mask = (1 << segment_bits) - 1
     for unit in range(lo, hi):
         segment = unit_segments[unit]
@@ -68,7 +69,7 @@ def sweep_distances_by_warp(
     lo, hi, unit_tiles, unit_segments, tile_edges, tile_starts, words, weights, segment_bits, shape, limit, before,
     dist, lowered,
 ):  # fmt: skip
-    """Do what sweep_distances does, for units of few edges: on CUDA a warp processes one, without shared memory."""
+    """Do what sweep_distances does, for units of few edges: on CUDA a warp processes a unit, without shared memory."""
     _relax_edges(
         lo, hi, unit_tiles, unit_segments, tile_edges, tile_starts, words, weights, segment_bits, shape, limit, before,
         dist, lowered,

@@ -47,18 +47,18 @@ __device__ inline void raise_flags(u8* flags, i64 range, bool is_active, bool is
 struct Blocks {
   const i64 *unit_tiles, *unit_segments, *tile_edges, *tile_starts;
   const u32* words;
-  // Whether a unit has so few edges that the states of its segment are best read where they are: to
-  // copy them all to shared memory takes more accesses than its edges do.
+  // Whether a block reads the states of a unit's segment from global memory: to copy them all to
+  // shared memory would take more accesses than the unit's edges do.
   __device__ bool is_small(i64 unit, i64 segment_bits) const {
     constexpr int SEGMENT_SHARE = 4;
     i64 num_edges = tile_edges[unit_tiles[unit + 1]] - tile_edges[unit_tiles[unit]];
     return num_edges < ((i64)1 << segment_bits) / SEGMENT_SHARE;
   }
-  // What this warp reads of a unit that its block processes.
+  // The edges that this warp reads of a unit, if its block processes the unit.
   __device__ WarpShare by_block(i64 unit) const {
     return {tile_edges[unit_tiles[unit]], tile_edges[unit_tiles[unit + 1]]};
   }
-  // What it reads of a unit that it processes alone.
+  // All of them, if the warp processes the unit alone.
   __device__ WarpShare by_warp(i64 unit) const {
     return {tile_edges[unit_tiles[unit]], tile_edges[unit_tiles[unit + 1]], 0, 1};
   }
