@@ -24,7 +24,7 @@ TITLE = "Kolganov: minimum spanning forests on GPU and CPU"
 ALGORITHMS = ("msf",)
 # Some 10^9 distinct weights: what the paper maps to 32 bits.
 WEIGHTS = "weights=float64,max_weight=1000000000"
-SCALES = (16, 20, 22, 24)
+SCALES = (16, 20, 22, 24, 25)
 QUICK_SCALES = (8,)
 GRAPHS = ("rmat:{0}," + WEIGHTS, "ssca2:{0},max_clique=48," + WEIGHTS)
 # What the paper gives the CPU, and less.

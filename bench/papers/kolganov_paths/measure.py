@@ -38,7 +38,7 @@ from papers.trials import (
 
 ALGORITHMS = ("bfs", "sssp")
 TITLE = "Kolganov: breadth-first search and shortest paths over a list of edges"
-SCALES = (14, 18, 20, 22, 24)
+SCALES = (14, 18, 19, 20, 21, 22, 24)
 QUICK_SCALES = (8, 9)
 # A larger graph takes the CPU seconds from each source.
 MAX_CPU_SCALE = 20
