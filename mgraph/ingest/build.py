@@ -16,7 +16,7 @@ from mgraph.edges import EdgeSource
 from mgraph.errors import UsageError, WouldNotFit
 from mgraph.ingest.compact import build_compact, would_fit
 from mgraph.ingest.host import build_host, host_would_fit
-from mgraph.ingest.host_plan import InUse, host_refusal
+from mgraph.ingest.host_plan import InUse, fitting_plan
 from mgraph.ingest.memory_check import min_free_bytes, refusal
 from mgraph.ingest.place import place, place_in_parallel
 from mgraph.ingest.plan import Plan, default_chunks, plan_build
@@ -77,7 +77,7 @@ def build(
         del row_lengths
         return _build_blocks(layout, survey, backend, comm, chunks_for(layout), in_use_bytes)
     if layout == "split":
-        shares = shares_of_arcs(planned.split(), backend, comm)
+        shares = shares_of_arcs(planned.split, in_use_bytes(survey, "split"), backend, comm)
         offsets = offsets_of(backend, row_lengths)
         del row_lengths
         how = comm, survey.partition, offsets, survey.weight_dtype, shares
@@ -109,12 +109,11 @@ class _Planner:
         """Return the plan of rows, and why it does not fit."""
         return _plan_rows(self.survey, self.backend, self.comm, self.chunks_for("rows"), self.num_arcs)
 
-    def split(self) -> SplitPlan:
-        """Return the plan of the layout split."""
+    def split(self, beside: int) -> SplitPlan:
+        """Return the plan of the layout split that leaves these bytes free of arcs."""
         survey = self.survey
         how = survey.partition, self.backend.limits, self.chunks_for("split")
-        beside = self.in_use_bytes(survey, "split").needed
-        return plan_split_build(survey.sizes(self.num_arcs), *how, beside, self.longest_row)
+        return plan_split_build(survey.sizes(self.num_arcs), *how, self.longest_row, beside)
 
     def first_that_fits(self, held_bytes: int) -> str:
         """Return the first layout that fits with what runs on it; of rows `held_bytes` are allocated.
@@ -147,7 +146,9 @@ class _Planner:
 
     def _split_fits(self) -> bool:
         """Return whether the layout split may be chosen, and fits."""
-        return may_split(self.backend, self.comm) and host_refusal(self.split(), self.backend, self.comm) is None
+        if not may_split(self.backend, self.comm):
+            return False
+        return fitting_plan(self.split, self.in_use_bytes(self.survey, "split"), self.backend, self.comm)[1] is None
 
 
 def _build_rows(survey: Survey, builder: RowsBuilder | BucketedRows, num_chunks: int) -> tuple[Rows, int]:

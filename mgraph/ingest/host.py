@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from mgraph.errors import WouldNotFit
 from mgraph.ingest.compact import Sorting, finish_shard, prepare_sorting
 from mgraph.ingest.compact_plan import MIN_BUFFER_KEYS, plan_compact
 from mgraph.ingest.fill import Filler
-from mgraph.ingest.host_plan import SPARE_SHARE, HostPlan, InUse, fitting_host_plan
+from mgraph.ingest.host_plan import SPARE_SHARE, HostPlan, InUse, fitting_plan, host_plan
 from mgraph.ingest.keys import Pass, key_layout, plan_passes
 from mgraph.ingest.plan import state_bytes
 from mgraph.ingest.survey import Survey
@@ -48,7 +49,8 @@ def plan_of_edges(
     layout = key_layout(shape, partition.num_states, range(partition.stride), edges)
     sizes = survey.sizes(edges)
     compact = plan_compact(sizes, partition, layout, backend.limits, num_chunks, width)
-    plan, error = fitting_host_plan(compact, edges, 4 + sizes.weight_bytes, shape, in_use, backend, comm)
+    plan_of = partial(host_plan, compact, edges, 4 + sizes.weight_bytes, shape)
+    plan, error = fitting_plan(plan_of, in_use, backend, comm)
     too_many = None if layout.fits else f"{partition.num_positions:,} vertices with edges are too many"
     return plan, error or too_many
 
@@ -72,9 +74,8 @@ def build_host(
     sizes = survey.sizes(sorting.fullest)
     compact = plan_compact(sizes, survey.partition, sorting.layout, backend.limits, num_chunks, sorting.width)
     backend.release()
-    plan, error = fitting_host_plan(
-        compact, sorting.fullest, 4 + sizes.weight_bytes, sorting.layout.shape, in_use, backend, comm
-    )
+    plan_of = partial(host_plan, compact, sorting.fullest, 4 + sizes.weight_bytes, sorting.layout.shape)
+    plan, error = fitting_plan(plan_of, in_use, backend, comm)
     if error:
         raise WouldNotFit(error)
     most = plan.staging // NUM_BUFFERS

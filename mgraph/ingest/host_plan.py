@@ -6,9 +6,10 @@ import math
 import os
 import socket
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -30,7 +31,7 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 @dataclass(frozen=True)
 class InUse:
-    """Bytes of a device that stay free of blocks: what searches need, and what forests and validations want."""
+    """Bytes of a device that stay free of edges: for searches, or for forests, validations and lightest arcs too."""
 
     needed: int
     wanted: int
@@ -126,26 +127,6 @@ def host_plan(compact: CompactPlan, num_edges: int, edge_bytes: int, shape: Bloc
     return HostPlan(compact, num_edges, edge_bytes, staging, searches)
 
 
-def fitting_host_plan(
-    compact: CompactPlan,
-    num_edges: int,
-    edge_bytes: int,
-    shape: BlockShape,
-    in_use: InUse,
-    backend: Backend,
-    comm: Communicator,
-) -> tuple[HostPlan, str | None]:
-    """Return the plan that leaves memory for all that is wanted if it fits, else for what is needed; and its refusal.
-
-    Every rank calls it.
-    """
-    plan = host_plan(compact, num_edges, edge_bytes, shape, in_use.wanted)
-    if host_refusal(plan, backend, comm) is None:
-        return plan, None
-    plan = host_plan(compact, num_edges, edge_bytes, shape, in_use.needed)
-    return plan, host_refusal(plan, backend, comm)
-
-
 class Hosted(Protocol):
     """The memory plan of a layout that has a part of the graph in host memory."""
 
@@ -161,6 +142,23 @@ class Hosted(Protocol):
 
     def host_bytes(self, free_bytes: int) -> int:
         """Return the bytes of edges in host memory."""
+
+
+HostedT = TypeVar("HostedT", bound=Hosted)
+
+
+def fitting_plan(
+    plan_of: Callable[[int], HostedT], in_use: InUse, backend: Backend, comm: Communicator
+) -> tuple[HostedT, str | None]:
+    """Return the plan that leaves memory for all that is wanted if it fits, else for what is needed; and its refusal.
+
+    Every rank calls it.
+    """
+    plan = plan_of(in_use.wanted)
+    if host_refusal(plan, backend, comm) is None:
+        return plan, None
+    plan = plan_of(in_use.needed)
+    return plan, host_refusal(plan, backend, comm)
 
 
 def host_refusal(plan: Hosted, backend: Backend, comm: Communicator) -> str | None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from mgraph.backends.base import Backend, Limits
 from mgraph.backends.cpu import CpuBackend
 from mgraph.comm.base import Communicator
 from mgraph.errors import WouldNotFit
-from mgraph.ingest.host_plan import SPARE_SHARE, host_refusal
+from mgraph.ingest.host_plan import SPARE_SHARE, InUse, fitting_plan
 from mgraph.ingest.plan import Plan, Sizes, plan_build
 from mgraph.partition import Partition
 from mgraph.shard.shard import DEEP_DEGREE
@@ -69,7 +70,7 @@ class SplitPlan:
         on_host = self.num_arcs - on_device
         ranges = max(math.ceil(on_host / max(self.arcs_at_once(free_bytes), 1)), 1)
         most = max(on_device, math.ceil(on_host / ranges) + self.longest_row)
-        return max(self.rows.order, self.tables + self._building + most * self.arc_bytes)
+        return max(self.least_bytes(), self.tables + self._building + most * self.arc_bytes)
 
     def arcs_at_once(self, free_bytes: int) -> int:
         """Return how many arcs a reading of the input can build, where this much is free beside the tables."""
@@ -92,7 +93,7 @@ class SplitPlan:
 
 
 def plan_split_build(
-    sizes: Sizes, partition: Partition, limits: Limits, num_chunks: int, beside: int, longest_row: int = 0
+    sizes: Sizes, partition: Partition, limits: Limits, num_chunks: int, longest_row: int, beside: int
 ) -> SplitPlan:
     """Plan a build; for `beside` and `longest_row` see SplitPlan."""
     rows = plan_build(sizes, partition, limits, num_chunks, in_ranges=True)
@@ -130,12 +131,15 @@ def gains_from_split(num_arcs: int, num_vertices: int, *, has_hubs: bool) -> boo
     return has_hubs or num_arcs <= DEEP_DEGREE * num_vertices
 
 
-def shares_of_arcs(plan: SplitPlan, backend: Backend, comm: Communicator) -> tuple[float, float]:
+def shares_of_arcs(
+    plan_of: Callable[[int], SplitPlan], in_use: InUse, backend: Backend, comm: Communicator
+) -> tuple[float, float]:
     """Return the shares of this rank's arcs that its device holds, and that are built at once.
 
     Raise WouldNotFit if memory is short on some rank; every rank calls it.
     """
-    if error := host_refusal(plan, backend, comm):
+    plan, error = fitting_plan(plan_of, in_use, backend, comm)
+    if error:
         raise WouldNotFit(error)
     free = backend.free_bytes()
     num_arcs = max(plan.num_arcs, 1)

@@ -6,6 +6,8 @@ The bytes of a search are those of the variant that the ranks would select (algo
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
+from functools import partial
 
 from mgraph.algorithms.derived import EDGE_BLOCKS, LIGHT_UNITS, LIGHTEST_ARCS
 from mgraph.algorithms.pagerank.bins import ARC_BINS
@@ -26,7 +28,7 @@ from mgraph.algorithms.variants import (
 from mgraph.backends.base import Limits
 from mgraph.backends.host_memory import FreeMemory
 from mgraph.ingest.compact_plan import plan_compact
-from mgraph.ingest.host_plan import InUse, host_plan
+from mgraph.ingest.host_plan import HostedT, InUse, host_plan
 from mgraph.ingest.keys import key_layout
 from mgraph.ingest.plan import Sizes, default_chunks, plan_build
 from mgraph.ingest.split_plan import plan_split_build
@@ -83,8 +85,8 @@ EXTRAS = {
 def in_use_bytes(survey: Survey, layout: str, limits: Limits, *, peer_memory: bool) -> InUse:
     """Return the bytes of a graph on the fullest rank with the largest step that runs on it, as the plan counts them.
 
-    In the layout split without its arcs, and with the lightest of them again; in the layout host without the graph, and
-    if possible with the memory of spanning forests and of validations.
+    In the layout split without its arcs, and in the layout host without the graph; if possible with the memory of
+    validations, and of the lightest arcs or of spanning forests.
     """
     totals = survey.totals
     source = survey.source
@@ -94,8 +96,7 @@ def in_use_bytes(survey: Survey, layout: str, limits: Limits, *, peer_memory: bo
     if layout == "host":
         return _host_in_use(sizes, limits, peer_memory)
     if layout == "split":
-        beside = _beside_arcs(sizes, _parts_of_rows(sizes, limits, peer_memory))
-        return InUse(beside, beside)
+        return _beside_arcs(sizes, _parts_of_rows(sizes, limits, peer_memory))
     in_use = in_use_of((_parts_of_blocks if layout == "compact" else _parts_of_rows)(sizes, limits, peer_memory))
     return InUse(in_use, in_use)
 
@@ -175,20 +176,29 @@ def _parts_of_split(sizes: GraphSizes, limits: Limits, peer_memory: bool, memory
     partition = sizes.partition
     parts = _parts_of_rows(sizes, limits, peer_memory)
     chunks = default_chunks(sizes.num_edges, limits, partition.num_ranks, "split")
-    beside = _beside_arcs(sizes, parts)
-    made = plan_split_build(_build_sizes(sizes, sizes.row_arcs), partition, limits, chunks, beside)
+    plan_of = partial(plan_split_build, _build_sizes(sizes, sizes.row_arcs), partition, limits, chunks, 0)
+    made = _fitting(plan_of, _beside_arcs(sizes, parts), memory)
     free = memory.num_bytes - made.tables
     hosted = made.host_bytes(free)
     return parts | {"graph": parts["graph"] - hosted, HOSTED: hosted, BUILT: made.peak_bytes(free)}
 
 
-def _beside_arcs(sizes: GraphSizes, parts: dict[str, int]) -> int:
-    """Return what rows take without their arcs, with the lightest of these and what runs, from the parts of a plan.
+def _fitting(plan_of: Callable[[int], HostedT], in_use: InUse, memory: FreeMemory) -> HostedT:
+    """Return the plan that leaves memory for all that is wanted if it fits, else for what is needed."""
+    made = plan_of(in_use.wanted)
+    hosted = made.host_bytes(memory.num_bytes - made.tables)
+    fits = made.least_bytes() <= memory.num_bytes and hosted <= (memory.host_bytes or 0)
+    return made if fits else plan_of(in_use.needed)
 
-    The device will be full but for that: so it has room to validate a search, too.
+
+def _beside_arcs(sizes: GraphSizes, parts: dict[str, int]) -> InUse:
+    """Return what rows take without their arcs, and what runs, from the parts of a plan.
+
+    Wanted are the lightest arcs again, and a validation of a search: the device will be full but for that.
     """
     arcs = sizes.row_arcs * (sizes.vertex + sizes.weight) * (2 if sizes.directed else 1)
-    return max(in_use_of(parts), _check_bytes(sizes, parts)) - arcs + parts.get(LIGHTEST, 0)
+    needed = in_use_of(parts) - arcs
+    return InUse(needed, max(needed, _check_bytes(sizes, parts) - arcs) + parts.get(LIGHTEST, 0))
 
 
 def _check_bytes(sizes: GraphSizes, parts: dict[str, int]) -> int:
@@ -217,12 +227,9 @@ def _parts_of_host(sizes: GraphSizes, limits: Limits, peer_memory: bool, memory:
     blocks = shape_of(SHARED_BYTES, CACHE_BYTES, sizes.state)
     keys = key_layout(blocks, partition.num_states, range(partition.stride), sizes.edges)
     compact = plan_compact(_build_sizes(sizes, sizes.edges), partition, keys, limits, chunks, sizes.state)
-    in_use = _host_in_use(sizes, limits, peer_memory)
+    plan_of = partial(host_plan, compact, sizes.edges, 4 + sizes.weight, blocks)
+    made = _fitting(plan_of, _host_in_use(sizes, limits, peer_memory), memory)
     free = memory.num_bytes - compact.tables
-    for left in (in_use.wanted, in_use.needed):
-        made = host_plan(compact, sizes.edges, 4 + sizes.weight, blocks, left)
-        if made.least_bytes() <= memory.num_bytes and made.host_bytes(free) <= (memory.host_bytes or 0):
-            break
     graph = made.in_use - made.searches + made.resident_bytes(free)
     parts = {"graph": graph, HOSTED: made.host_bytes(free), BUILT: made.peak_bytes(free)}
     return parts | _parts_over_blocks(sizes, Conditions.planned(sizes, limits, "host", peer_memory=peer_memory))

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from mgraph.backends.base import Backend
 from mgraph.comm.base import Communicator
 from mgraph.errors import InputError
-from mgraph.ingest.host_plan import InUse, host_refusal
-from mgraph.ingest.split_plan import SplitPlan, may_split, plan_split_load, shares_of_arcs
+from mgraph.ingest.host_plan import InUse, fitting_plan
+from mgraph.ingest.split_plan import may_split, plan_split_load, shares_of_arcs
 from mgraph.ingest.survey import Survey
 from mgraph.partition import Partition
 from mgraph.shard.rows import offsets_of
@@ -41,20 +42,17 @@ def load_rows(
     dealt_bytes = _dealt_bytes(store, partition)
     held = tables_bytes(store, partition) + indptr.nbytes + lengths.nbytes
     survey = survey_of(store, partition)
-
-    def plan_split() -> SplitPlan:
-        beside = in_use_bytes(survey, "split").needed
-        return plan_split_load(survey.sizes(num_arcs), partition, held, dealt_bytes, beside)
-
+    plan_of = partial(plan_split_load, survey.sizes(num_arcs), partition, held, dealt_bytes)
+    split = plan_of, in_use_bytes(survey, "split"), backend, comm
     if layout == "auto":
         needed = max(in_use_bytes(survey, "rows").needed - held, arcs_bytes + dealt_bytes)
         is_short = comm.any(needed > backend.free_bytes())
-        splits = is_short and may_split(backend, comm) and host_refusal(plan_split(), backend, comm) is None
+        splits = is_short and may_split(backend, comm) and fitting_plan(*split)[1] is None
         layout = "split" if splits else "rows"
     weight_dtype = store.dtypes.get("weights")
     host_arcs = 0
     if layout == "split":
-        share, _ = shares_of_arcs(plan_split(), backend, comm)
+        share, _ = shares_of_arcs(*split)
         targets, weights, host_arcs = split_arrays(backend, num_arcs, partition.dtype, weight_dtype, share)
     else:
         require_memory(store, arcs_bytes + dealt_bytes, backend, comm)

@@ -137,6 +137,23 @@ def test_auto_layout_is_split_where_rows_do_not_fit_a_gpu(monkeypatch):
     assert layout_of(3 << 20, 0) == "compact"
 
 
+def test_build_leaves_memory_for_what_is_wanted_if_the_graph_fits_then(monkeypatch):
+    backend = EmulatedBackend()
+    (comm,) = open_threads(1)
+    monkeypatch.setattr(EmulatedBackend, "free_bytes", lambda self: 150_000)
+    monkeypatch.setattr("mgraph.ingest.host_plan.free_on_host", lambda plan, backend, comm: 1 << 40)
+
+    def host_arcs(needed, wanted):
+        uses = lambda survey, layout: InUse(needed, wanted)  # noqa: E731
+        return build(Rmat(10), backend, comm, layout="split", in_use_bytes=uses).rows.host_arcs
+
+    least = host_arcs(60_000, 60_000)
+    assert host_arcs(60_000, 90_000) > least
+    assert host_arcs(60_000, 1 << 30) == least
+    with pytest.raises(mg.WouldNotFit, match="the graph with its edges in host memory takes"):
+        host_arcs(1 << 30, 1 << 30)
+
+
 def test_refusal_of_rows_says_that_split_rows_would_fit(monkeypatch):
     backend = EmulatedBackend()
     (comm,) = open_threads(1)
@@ -170,10 +187,10 @@ def test_ranges_need_smaller_temporary_memory_than_whole_rows():
     sizes = Sizes(1 << 24, 1 << 28, 1 << 29, False, 1, 1)
     partition = Partition(1 << 24, 1, cyclic=True)
     limits = LIMITS["cuda"]
-    plan = plan_split_build(sizes, partition, limits, 64, 0, 1 << 20)
+    plan = plan_split_build(sizes, partition, limits, 64, 1 << 20, 0)
     whole = plan_build(sizes, partition, limits, 16)
     assert plan.rows.sort < 0.5 * whole.sort
     assert plan.rows.place < 0.6 * whole.place
     # A star's hub has half of all arcs, and is built at once.
-    star = plan_split_build(sizes, partition, limits, 64, 0, 1 << 28)
+    star = plan_split_build(sizes, partition, limits, 64, 1 << 28, 0)
     assert star.least_bytes() > plan.least_bytes() + 4 * ((1 << 28) - (1 << 20))

@@ -9,7 +9,8 @@
     over all ranks:
         their forests join trees in rounds, the lightest edge of each tree being that of all ranks
 
-A list that is full keeps only its forest. Of weights of 64 bits there are lists alone: a position's lightest edge would
+A list that is full keeps only its lighter half in the first pass, where the others count as heavy, and only its forest
+in the second. Of weights of 64 bits there are lists alone, which keep their forests: a position's lightest edge would
 not fit one word. Edges are ordered by (weight, lower position, higher position), as over rows, so that the result is
 the same set of edges. An edge has its positions for a name, which is the same on all ranks.
 """
@@ -31,12 +32,13 @@ from mgraph.algorithms.variant import GraphSizes, Variant
 from mgraph.backends.base import Backend
 from mgraph.comm.base import Communicator
 from mgraph.errors import UsageError
+from mgraph.partition import Partition
 from mgraph.shard.edge_blocks import require_blocks
 from mgraph.shard.shard import Blocks, EdgeBlocks, Shard
 from mgraph.shard.user_ids import NamedEdges, translated
 from mgraph.types import LEVEL, Array
 
-# The capacity of a list: this many edges, more than a unit has, beside a forest of all positions.
+# A list holds this many edges, more than a unit has, beside a forest.
 LISTED = 1 << 18
 # With 64-bit weights, where no position joins another before the lists, also one edge for each WIDE_SHARE positions:
 # else a list of many equal weights would have to be shortened again and again.
@@ -53,7 +55,7 @@ def msf_over_blocks(shard: Shard, comm: Communicator, trace: Trace, maximum: boo
     forest = _Forest(shard, comm, maximum)
     blocks = forest.blocks
     bound = _light_bound(shard.backend, blocks, forest.capacity, maximum)
-    forest.list_light(bound)
+    bound = forest.list_light(bound)
     trace.superstep("list", num_positions, blocks.num_edges, listed=forest.count, **blocks.counts)
     forest.join()
     trace.superstep("shrink", num_positions, 0)
@@ -124,16 +126,20 @@ class _Forest:
         self.count = 0
         self.words: Array | None = None
         self.is_wide = any(weights.itemsize > 4 for weights in _weights_of(self.blocks))
-        self.capacity = min(self.blocks.num_edges, _capacity(self.num_trees, is_wide=self.is_wide))
+        self.capacity = min(self.blocks.num_edges, _capacity(shard.backend, self.partition, is_wide=self.is_wide))
         self.counters = xp.zeros(1, np.int64)
 
-    def list_light(self, bound: int) -> None:
-        """List the edges up to the bound, and find every position's lightest edge, if it fits one word."""
+    def list_light(self, bound: int) -> int:
+        """List the edges up to the bound, or to a lower one, which is returned; find every position's lightest edge."""
         if self.is_wide or not self.num_trees:
-            self._list(MIN_KEY, bound)
-            return
+            return self._list(MIN_KEY, bound)
         words = self.words = self.backend.xp.full(self.num_trees, TOP, np.int64)
-        self._list(MIN_KEY, bound, lambda part: self._find_lightest(part, words))
+
+        def find_lightest(part: Blocks) -> None:
+            of_part = *part.edges, part.weights, self._parameters(part)
+            find_lightest_ends[self.backend](0, part.num_units, *of_part, words)
+
+        return self._list(MIN_KEY, bound, find_lightest)
 
     def list_heavy(self, bound: int) -> None:
         """List the edges beyond the bound that lead between trees."""
@@ -152,24 +158,17 @@ class _Forest:
 
     def edges(self) -> NamedEdges:
         """Return the edges taken."""
-        xp = self.backend.xp
-        names = xp.concatenate([edges.names for edges in self.taken])
-        return NamedEdges(names, xp.concatenate([edges.keys for edges in self.taken]))
+        columns = zip(*((edges.names, edges.keys) for edges in self.taken), strict=True)
+        return NamedEdges(*map(self.backend.xp.concatenate, columns))
 
     def _parameters(self, part: Blocks, *more: int) -> Array:
         layout = part.shape.segment_bits, self.partition.stride, self.partition.multiplier, int(self.maximum)
         return self.backend.to_device(np.array([*layout, *more], np.int64))
 
-    def _find_lightest(self, part: Blocks, words: Array) -> None:
-        """Lower the words of positions to their lightest edges of a part."""
-        find_lightest_ends[self.backend](
-            0, part.num_units, *part.edges, part.weights, self._parameters(part), words
-        )  # fmt: skip
-
-    def _list(self, low: int, high: int, visit: Callable[[Blocks], None] = lambda _: None) -> None:
+    def _list(self, low: int, high: int, visit: Callable[[Blocks], None] = lambda _: None) -> int:
         """List the edges between trees with keys low .. high, or their forest, and count them.
 
-        Call `visit` for each part of the blocks too.
+        Call `visit` for each part of the blocks too. Return the last key: while lightest edges are found it may fall.
         """
         length = self.count = 0
         listed = self._empty_list()
@@ -193,11 +192,15 @@ class _Forest:
                 if middle > first:
                     runs += [(middle, last), (first, middle)]
                     continue
+                runs.append((first, last))
+                if self.words is not None:
+                    high, length = _keep_lighter(self.backend, listed.first(length))
+                    continue
                 self.listed = listed.first(length)
                 del listed
                 listed, length = self._shortened()
-                runs.append((first, last))
         self.listed = listed.first(length)
+        return high
 
     def _empty_list(self) -> WorkList:
         return WorkList.empty(self.backend, self.capacity, self.labels.dtype, wide=True)
@@ -241,8 +244,18 @@ class _Forest:
         for column, values in ((taken.names, names), (taken.keys, words)):
             take_edges[self.backend](0, size, above, values, joined.numbers, 0, -1, column)
         self.taken.append(taken)
-        self.labels = joined.labels
-        self.num_trees = joined.num_trees
+        self.labels, self.num_trees = joined.labels, joined.num_trees
+
+
+def _keep_lighter(backend: Backend, listed: WorkList) -> tuple[int, int]:
+    """Move the lighter half of a list, or less, to its front; return their last key, and how many they are."""
+    xp = backend.xp
+    assert listed.edges is not None, "names are of their own"
+    high = int(xp.sort(listed.keys)[len(listed) // 2]) - 1
+    kept = xp.flatnonzero(listed.keys <= high)
+    for column in (listed.ends.reshape(-1, 2), listed.keys, listed.edges):
+        column[: len(kept)] = column[kept]
+    return high, len(kept)
 
 
 def _merge(shard: Shard, comm: Communicator, trace: Trace, edges: NamedEdges) -> NamedEdges:
@@ -268,21 +281,50 @@ def _merge(shard: Shard, comm: Communicator, trace: Trace, edges: NamedEdges) ->
     return NamedEdges(edges.names[own], edges.keys[own])
 
 
-def _capacity(num_positions: int, *, is_wide: bool) -> int:
-    """Return the most edges of a list."""
-    return LISTED + num_positions + (num_positions // WIDE_SHARE if is_wide else 0)
+def _capacity(backend: Backend, partition: Partition, *, is_wide: bool) -> int:
+    """Return how many edges a list has room for: as many as positions, fewer where memory is short.
+
+    The fewer there are in the first pass, the more are left to the second.
+    """
+    fitting = (backend.free_bytes() - _beside_lists(partition, is_wide=is_wide)) // (2 * _list_bytes(partition))
+    return max(min(fitting, LISTED + partition.num_positions), _least_capacity(partition, is_wide=is_wide))
+
+
+def _least_capacity(partition: Partition, *, is_wide: bool) -> int:
+    """Return the fewest edges that a list must hold: a forest of all trees, and more than a unit.
+
+    Once every position has joined another there are half as many trees. Of several ranks one may have edges of few
+    positions, and the forests of all are merged.
+    """
+    positions = partition.num_positions
+    if is_wide:
+        return LISTED + positions + positions // WIDE_SHARE
+    return LISTED + (positions // 2 if partition.num_ranks == 1 else positions)
+
+
+def _list_bytes(partition: Partition) -> int:
+    """Return the bytes of an edge in a list: key, name and both trees."""
+    return 16 + 2 * partition.dtype.itemsize
+
+
+def _beside_lists(partition: Partition, *, is_wide: bool) -> int:
+    """Return the bytes of what is held beside lists: edges taken, and trees."""
+    # Where positions join first: lightest edge and its name; above, number, and labels before and after.
+    a_tree = 2 * 8 + 4 * partition.dtype.itemsize
+    if is_wide or partition.num_ranks > 1:
+        # In rounds: best edge, least key, edge taken and its key; the same four.
+        a_tree += 2 * 8
+    return (16 + a_tree) * partition.num_positions
 
 
 def _bytes(sizes: GraphSizes) -> int:
     """Return the bytes of the rounds, in which two lists of edges with their ends are held, or of the result."""
-    positions = sizes.partition.num_positions
-    listed = min(sizes.edges, _capacity(positions, is_wide=sizes.weight > 4))
-    lists = 2 * (16 + 2 * sizes.vertex) * listed
-    # Of a tree: its best edge, the least key, the edge taken and its key; above, label, number, and a position's tree.
-    trees = (4 * 8 + 4 * sizes.vertex) * positions
-    taken = 16 * min(positions, sizes.edges)
-    columns = 8 * 8 * positions + (sizes.id_bytes * sizes.states if sizes.partition.cyclic else 0)
-    return taken + max(lists + trees, columns)
+    partition = sizes.partition
+    is_wide = sizes.weight > 4
+    lists = 2 * _list_bytes(partition) * min(sizes.edges, _least_capacity(partition, is_wide=is_wide))
+    # Edges taken, and the columns in user ids that are made and sorted.
+    result = (16 + 8 * 8) * partition.num_positions + (sizes.id_bytes * sizes.states if partition.cyclic else 0)
+    return max(lists + _beside_lists(partition, is_wide=is_wide), result)
 
 
 VARIANT = Variant(

@@ -47,11 +47,21 @@ def check(case, shards, order, maximum):
     return [steps for _, steps in results]
 
 
-@pytest.mark.covering(every=3, ci=1)
+def shorten_memory(monkeypatch):
+    """Let lists have room for no more edges than they must."""
+    monkeypatch.setattr(
+        blocks, "_capacity", lambda _, *partition, **is_wide: blocks._least_capacity(*partition, **is_wide)
+    )
+
+
+@pytest.mark.covering(every=6, ci=1)
+@pytest.mark.parametrize("memory", ["ample", "short"])
 @pytest.mark.parametrize(("num_ranks", "share"), RANKS_AND_SHARES)
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_forest_equals_the_oracle(case, order, num_ranks, share):
+def test_forest_equals_the_oracle(case, order, num_ranks, share, memory, monkeypatch):
+    if memory == "short":
+        shorten_memory(monkeypatch)
     with pytest.MonkeyPatch.context() as patch:
         shrink_passes(patch)
         compact = build_compact_on(case, num_ranks, order)
@@ -79,6 +89,30 @@ def test_lists_of_tied_weights_of_64_bits_are_shortened_few_times(monkeypatch):
     check(heavy, build_compact_on(heavy, 1), "degree", False)
     num_positions = len(np.unique([case.sources, case.targets]))
     assert 1 <= len(calls) <= 8 * len(case.sources) / num_positions
+
+
+@pytest.mark.parametrize("num_weights", [1, 2, 50])
+@pytest.mark.parametrize("maximum", [False, True])
+def test_short_list_leaves_what_does_not_fit_to_the_second_pass(maximum, num_weights, monkeypatch):
+    """Where the sample of weights has been misleading, so that half of the list is given up again and again."""
+    case = random_case(0, 400, directed=False)
+    case = replace(case, weights=np.random.default_rng(1).integers(1, num_weights, len(case.sources), endpoint=True))
+    bounds = []
+    keep_lighter = blocks._keep_lighter
+
+    def noted(*backend_and_list):
+        high, length = keep_lighter(*backend_and_list)
+        bounds.append(high)
+        return high, length
+
+    monkeypatch.setattr(blocks, "LISTED", 8)
+    monkeypatch.setattr(blocks, "_light_bound", lambda *_: blocks.TOP - 1)
+    monkeypatch.setattr(blocks, "_keep_lighter", noted)
+    shorten_memory(monkeypatch)
+    (steps,) = check(case, build_compact_on(case, 1), "degree", maximum)
+    assert bounds == sorted(set(bounds), reverse=True)
+    assert bounds
+    assert len([step for step in steps if "listed" in step]) == 2
 
 
 def forest_of_build(backend, comm, case, layout):
