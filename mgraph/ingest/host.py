@@ -111,18 +111,20 @@ def _plan_stretches(sorting: Sorting, plan: HostPlan, free_bytes: int) -> list[S
     batch = plan.compact.batch_keys
     resident = plan.resident_edges(free_bytes)
     first = int(np.searchsorted(ends, resident, side="right")) - 1
-    at_once = plan.edges_at_once(free_bytes)
+    key_bytes = 4 + plan.edge_bytes
+    # Half of the keys and a bucket more are in the buffer: then one pass is enough.
+    largest = int(np.diff(ends[first:]).max(initial=0))
+    at_once = plan.edges_at_once(free_bytes - key_bytes * largest)
     stretches = []
     last = len(ends) - 1
     while last > first and ends[last] > ends[first]:
         # A bucket of more edges is a stretch of its own.
         begin = max(min(int(np.searchsorted(ends, ends[last] - at_once)), last - 1), first)
-        # Half of the keys and a bucket more: then one pass is enough.
-        buffer = int(ends[last] - ends[begin]) // 2 + int(np.diff(ends[begin : last + 1]).max())
+        buffer = int(ends[last] - ends[begin]) // 2 + largest
         stretches.append(_stretch(ends, begin, last, buffer, batch, stays=False))
         last = begin
     beside = free_bytes - free_bytes // SPARE_SHARE - plan.temporary - int(plan.per_edge * int(ends[first]))
-    buffer = max(beside // (4 + plan.edge_bytes), MIN_BUFFER_KEYS)
+    buffer = max(beside // key_bytes, MIN_BUFFER_KEYS)
     stretches.append(_stretch(ends, 0, first, min(buffer, int(ends[first])), batch, stays=True))
     return stretches
 

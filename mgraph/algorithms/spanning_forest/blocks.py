@@ -153,8 +153,7 @@ class _Forest:
             self.words = None
         edges, tree_of, self.num_trees = self._forest_of_list()
         self.taken.append(edges)
-        if tree_of is not None:
-            self.labels = translated(self.backend, self.labels, tree_of)
+        self.labels = self.labels if tree_of is None else translated(self.backend, self.labels, tree_of)
 
     def edges(self) -> NamedEdges:
         """Return the edges taken."""
@@ -244,7 +243,8 @@ class _Forest:
         for column, values in ((taken.names, names), (taken.keys, words)):
             take_edges[self.backend](0, size, above, values, joined.numbers, 0, -1, column)
         self.taken.append(taken)
-        self.labels, self.num_trees = joined.labels, joined.num_trees
+        self.labels = joined.labels
+        self.num_trees = joined.num_trees
 
 
 def _keep_lighter(backend: Backend, listed: WorkList) -> tuple[int, int]:
