@@ -14,6 +14,8 @@ from mgraph.backends.base import PersistentBackend
 from mgraph.backends.numba_helpers import LIGHTEST_BITS
 from mgraph.backends.rates_file import require_rates
 from mgraph.comm.base import Communicator
+from mgraph.ingest.host_plan import memory_of_host
+from mgraph.ingest.split_plan import may_split
 from mgraph.shard.block_headers import WORD_BITS
 from mgraph.shard.edge_blocks import require_blocks
 from mgraph.shard.host_copy import host_copy
@@ -60,11 +62,17 @@ def _make_first_neighbors(shard: Shard, comm: Communicator) -> bool:
 
 
 def _make_lightest_arcs(shard: Shard, comm: Communicator, dtype: np.dtype) -> bool:
-    """Take the lightest arcs of this rank's rows if that pays and there is room; ranks need not agree."""
-    wanted = wants_lightest_arcs(shard.info)
-    if wanted:
+    """Take the lightest arcs of this rank's rows if that pays and there is room; ranks need not agree.
+
+    In the layout split the room of the host is another, about which ranks have to ask all at once, or none.
+    """
+    if not wants_lightest_arcs(shard.info):
+        return True
+    if shard.info.layout != "split" or not may_split(shard.backend, comm):
         require_lightest_arcs(shard)
-    return not wanted or shard.lightest_arcs is not None
+        return shard.lightest_arcs is not None
+    require_lightest_arcs(shard, memory_of_host(shard.backend, comm).num_bytes)
+    return not comm.any(shard.lightest_arcs is None)
 
 
 def _make_host_copy(shard: Shard, comm: Communicator, dtype: np.dtype) -> bool:

@@ -61,17 +61,24 @@ class Rows:
 
 @dataclass(frozen=True)
 class LightestArcs:
-    """The lightest arcs of every row again, by class of weight.
+    """The lightest arcs of every row again, by class of weight; of split rows the first `host_arcs` in host memory.
 
     Those of vertex `local` begin at indptr[local] >> LIGHTEST_BITS.
     """
 
     targets: Array
     weights: Array
+    host_arcs: int = 0
 
     @property
     def nbytes(self) -> int:
-        return self.targets.nbytes + self.weights.nbytes
+        """The bytes of device memory."""
+        return self.targets.nbytes + self.weights.nbytes - self.host_bytes
+
+    @property
+    def host_bytes(self) -> int:
+        """The bytes of host memory, in addition to the device's."""
+        return self.host_arcs * (self.targets.itemsize + self.weights.itemsize)
 
 
 @dataclass(frozen=True)
@@ -349,7 +356,7 @@ class Shard:
     @property
     def host_bytes(self) -> int:
         """The bytes of rows and blocks in host memory."""
-        parts = (self.stored_rows, self.in_rows, *self.blocks.values())
+        parts = (self.stored_rows, self.in_rows, self.lightest_arcs, *self.blocks.values())
         return sum(part.host_bytes for part in parts if part is not None)
 
 

@@ -32,6 +32,7 @@ from mgraph.ingest.build import build
 from mgraph.planning.memory import plan_graph
 from mgraph.planning.parts import HOSTED, LIGHTEST
 from mgraph.rank_jobs import traversal
+from mgraph.shard import lightest_arcs
 from mgraph.types import LEVEL
 
 
@@ -87,16 +88,22 @@ def emulated_program(_, comm, case, source):
         (stats,) = traversal.traverse(rank, "graph", [algorithm], [spec])
         columns = rank.objects[algorithm].columns
         found.append((stats["variant"], columns["distances"], columns["predecessors"]))
-    return found
+    assert shard.lightest_arcs is not None
+    return found, shard.lightest_arcs.host_arcs
 
 
 @pytest.mark.parametrize(("num_ranks", "variant"), [(1, "persistent"), (2, "persistent_multi_gpu")])
 @pytest.mark.parametrize("share", [0.0, 0.4])
-def test_persistent_searches_equal_the_oracles(share, num_ranks, variant):
-    case = random_case(0, num_vertices=150)
+@pytest.mark.parametrize("lightest_on", ["device", "host"])
+def test_persistent_searches_equal_the_oracles(lightest_on, share, num_ranks, variant, monkeypatch):
+    case = random_case(0, num_vertices=150, directed=False)
     source = int(case.sources[0])
+    if lightest_on == "host":
+        monkeypatch.setattr(lightest_arcs, "SEARCH_BYTES", 1 << 40)
     with device_share(share):
-        results = run_on_ranks(emulated_program, [None] * num_ranks, case, source)
+        found_of_ranks = run_on_ranks(emulated_program, [None] * num_ranks, case, source)
+    assert all((host_arcs > 0) == (lightest_on == "host") for _, host_arcs in found_of_ranks)
+    results = [found for found, _ in found_of_ranks]
     positions = oracles.positions(case, "degree")
     for k, weighted in enumerate((False, True)):
         dist = oracles.sssp(case, [source]) if weighted else oracles.bfs(case, [source])

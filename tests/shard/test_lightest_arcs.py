@@ -9,6 +9,7 @@ from zoo import random_case
 
 import mgraph as mg
 from mgraph.backends.numba_helpers import LIGHTEST_BITS, class_edge, class_of, light_end
+from mgraph.shard import lightest_arcs
 from mgraph.shard.lightest_arcs import class_scale, require_lightest_arcs
 
 WEIGHTS = {
@@ -52,6 +53,31 @@ def test_lightest_arcs_are_not_taken_without_memory(monkeypatch):
     monkeypatch.setattr(type(shard.backend), "free_bytes", lambda self: 10_000)
     require_lightest_arcs(shard)
     assert shard.lightest_arcs is None
+
+
+@pytest.mark.parametrize("on_device", [0, 1000, 100_000])
+@pytest.mark.parametrize("at_once", [1, 64, 1 << 20])
+@pytest.mark.parametrize("order", ["degree", "natural"])
+def test_lightest_arcs_may_be_in_host_memory_in_part(order, at_once, on_device, monkeypatch):
+    """They are the same, in however many pieces they are made; without so much host memory there are none."""
+    case = random_case(0, 300)
+    (whole,) = build_shards(case, 1, order)
+    require_lightest_arcs(whole)
+    num_bytes = whole.lightest_arcs.nbytes
+    (shard,) = build_shards(case, 1, order)
+    search = 64 * shard.num_owned + 16 * case.num_vertices
+    monkeypatch.setattr(lightest_arcs, "ARCS_AT_ONCE", at_once)
+    monkeypatch.setattr(type(shard.backend), "free_bytes", lambda self: search + on_device)
+    before = shard.nbytes, shard.host_bytes
+    require_lightest_arcs(shard, num_bytes // 10)
+    assert (shard.lightest_arcs is None) == (on_device < 100_000)
+    require_lightest_arcs(shard, num_bytes)
+    found = shard.lightest_arcs
+    np.testing.assert_array_equal(found.targets, whole.lightest_arcs.targets)
+    np.testing.assert_array_equal(found.weights, whole.lightest_arcs.weights)
+    assert (found.host_bytes > 0) == (on_device < 100_000)
+    assert found.nbytes <= max(on_device, 8)
+    assert (shard.nbytes, shard.host_bytes) == (before[0] + found.nbytes, before[1] + found.host_bytes)
 
 
 @pytest.mark.parametrize(("g", "wanted"), [("rmat", True), ("grid", False), ("light", False)])
