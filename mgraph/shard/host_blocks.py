@@ -2,7 +2,8 @@
 
 The blocks are in order of their windows, so that in degree order the first have the edges between hubs: these stay on
 the device. All others are in *host parts*, which sweeps stream through buffers of the device, each edge once for
-both of its directions. A sweep skips a part if its edges can change nothing.
+both of its directions. The blocks on the device are divided into parts too, which are never moved. A sweep skips a part
+if its edges can change nothing.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from mgraph.types import Array
 PART_BYTES = 48 << 20
 # A rank has at least this many parts, if it has as many units: the buffers are small compared with the blocks.
 MIN_PARTS = 64
+# The blocks on the device are divided into about this many parts.
+PARTS_ON_DEVICE = 64
 # Arrays within a part begin at multiples of this many bytes, as device memory does.
 ALIGNMENT = 256
 # Bytes of the headers of a tile and of a unit, and of what a part has beside its units.
@@ -36,8 +39,21 @@ MAX_TILES_READ = 4
 
 
 @dataclass(frozen=True)
-class HostPart:
-    """A run of units of one window, in host memory: the arrays of its blocks side by side.
+class Part:
+    """A run of units of one window, and the states in which their edges start and end."""
+
+    units: UnitRun
+    starts: slice
+    ends: slice
+
+    @property
+    def num_edges(self) -> int:
+        return self.units.num_edges
+
+
+@dataclass(frozen=True)
+class HostPart(Part):
+    """A part in host memory: the arrays of its blocks side by side.
 
     Attributes
     ----------
@@ -45,21 +61,10 @@ class HostPart:
         The bytes of all arrays.
     arrays
         Offset, length and dtype of each: those of Blocks.edges, then any weights.
-    starts, ends
-        The states in which edges start and end.
-    units
-        All units.
     """
 
     memory: np.ndarray
     arrays: tuple[tuple[int, int, np.dtype], ...]
-    starts: slice
-    ends: slice
-    units: UnitRun
-
-    @property
-    def num_edges(self) -> int:
-        return self.units.num_edges
 
     def bytes(self, *, weighted: bool) -> np.ndarray:
         """Return the bytes of all arrays, which end with any weights, or of those before."""
@@ -146,11 +151,7 @@ def to_host_parts(backend: Backend, blocks: Blocks, most: int) -> Iterator[HostP
     edge_bytes = 4 + (0 if blocks.weights is None else blocks.weights.itemsize)
     ends = edge_bytes * unit_edges + TILE_BYTES * unit_tiles + UNIT_BYTES * np.arange(len(unit_tiles))
     windows = tile_starts[unit_tiles[:-1]] >> blocks.shape.window_bits
-    first = 0
-    while first < len(windows):
-        reach = int(np.searchsorted(ends, ends[first] + most - PADDING, side="right")) - 1
-        window_end = int(np.searchsorted(windows, windows[first], side="right"))
-        last = min(max(reach, first + 1), window_end)
+    for first, last in _cut(ends, windows, most - PADDING):
         tiles = slice(int(unit_tiles[first]), int(unit_tiles[last]))
         edges = slice(int(unit_edges[first]), int(unit_edges[last]))
         arrays = [
@@ -161,24 +162,55 @@ def to_host_parts(backend: Backend, blocks: Blocks, most: int) -> Iterator[HostP
             blocks.words[edges],
             *([] if blocks.weights is None else [blocks.weights[edges]]),
         ]
-        segment = 1 << blocks.shape.segment_bits
-        ends_of = slice(int(unit_segments[first:last].min()), int(unit_segments[first:last].max()) + segment)
-        starts_of = _starts(blocks, tile_starts[tiles], tile_edges[tiles.start : tiles.stop + 1])
+        starts = _starts(blocks, tile_starts[tiles], tile_edges[tiles.start : tiles.stop + 1])
         memory, places = _side_by_side(backend, arrays)
         units = run_of_units(unit_edges[first : last + 1], 0, last - first)
-        yield HostPart(memory, places, starts_of, ends_of, units)
+        yield HostPart(units, starts, _ends(blocks, unit_segments[first:last]), memory, places)
+
+
+def parts_on_device(backend: Backend, blocks: Blocks) -> list[Part]:
+    """Divide blocks on the device into parts, each within one window."""
+    unit_tiles, unit_segments, tile_edges, tile_starts = (backend.to_host(array) for array in blocks.edges[:4])
+    unit_edges = tile_edges[unit_tiles]
+    windows = tile_starts[unit_tiles[:-1]] >> blocks.shape.window_bits
+    parts = []
+    for first, last in _cut(unit_edges, windows, -(-blocks.num_edges // PARTS_ON_DEVICE)):
+        starts = _starts_of_tiles(blocks, tile_starts[unit_tiles[first] : unit_tiles[last]])
+        ends = _ends(blocks, unit_segments[first:last])
+        parts.append(Part(run_of_units(unit_edges, first, last), starts, ends))
+    return parts
+
+
+def _cut(ends: np.ndarray, windows: np.ndarray, most: int) -> Iterator[tuple[int, int]]:
+    """Yield runs of units of one window, each of one unit or of at most this much; `ends` are sums over the units."""
+    first = 0
+    while first < len(windows):
+        reach = int(np.searchsorted(ends, ends[first] + most, side="right")) - 1
+        window_end = int(np.searchsorted(windows, windows[first], side="right"))
+        last = min(max(reach, first + 1), window_end)
+        yield first, last
         first = last
 
 
+def _ends(blocks: Blocks, unit_segments: np.ndarray) -> slice:
+    """Return the states in which the edges of units end."""
+    return slice(int(unit_segments.min()), int(unit_segments.max()) + (1 << blocks.shape.segment_bits))
+
+
 def _starts(blocks: Blocks, tile_starts: np.ndarray, tile_edges: np.ndarray) -> slice:
-    """Return the states in which the edges of tiles start."""
+    """Return the states in which the edges of tiles start, read from the edges if tiles are few."""
     if len(tile_starts) > MAX_TILES_READ:
-        return slice(int(tile_starts.min()), int(tile_starts.max()) + (1 << blocks.shape.subwindow_bits))
+        return _starts_of_tiles(blocks, tile_starts)
     words = [blocks.words[first:last] for first, last in itertools.pairwise(tile_edges.tolist())]
     bits = blocks.shape.segment_bits
     first = min(int(start) + (int(own.min()) >> bits) for start, own in zip(tile_starts, words, strict=True))
     last = max(int(start) + (int(own.max()) >> bits) for start, own in zip(tile_starts, words, strict=True))
     return slice(first, last + 1)
+
+
+def _starts_of_tiles(blocks: Blocks, tile_starts: np.ndarray) -> slice:
+    """Return the states in which edges of tiles may start."""
+    return slice(int(tile_starts.min()), int(tile_starts.max()) + (1 << blocks.shape.subwindow_bits))
 
 
 def _side_by_side(backend: Backend, arrays: list[Array]) -> tuple[np.ndarray, tuple[tuple[int, int, np.dtype], ...]]:

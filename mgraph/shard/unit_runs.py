@@ -6,7 +6,6 @@ most of the edges. A thread block takes microseconds for a unit of any size: uni
 
 from __future__ import annotations
 
-import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -26,22 +25,8 @@ class UnitRun(NamedTuple):
     num_edges: int
 
 
-def runs_of_units(unit_edges: np.ndarray, windows: np.ndarray) -> list[UnitRun]:
-    """Divide units by windows.
-
-    Parameters
-    ----------
-    unit_edges
-        The first edge of each unit, and the number of all edges.
-    windows
-        The window of each unit, in rising order.
-    """
-    ends = np.searchsorted(windows, np.unique(windows), side="right").tolist()
-    return [run_of_units(unit_edges, first, last) for first, last in itertools.pairwise([0, *ends])]
-
-
 def run_of_units(unit_edges: np.ndarray, first: int, last: int) -> UnitRun:
-    """Return the run of the units first .. last, which are of one window.
+    """Return the run of the units first .. last, which are of one window; `unit_edges` has the first edge of each unit.
 
     All units up to the last one of many edges are for thread blocks. In degree order nearly all of these have many
     edges; in natural order units are of similar sizes, and mostly of one kind.

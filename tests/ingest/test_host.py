@@ -11,6 +11,8 @@ from strategies import graphs, orders, rank_counts
 from tiers import examples
 from zoo import ZOO, random_case
 
+from mgraph.shard.host_blocks import parts_on_device
+
 CASES = [random_case(0, 300), random_case(1, 300), ZOO["grid"], ZOO["isolated"], ZOO["dag"]]
 
 
@@ -49,13 +51,27 @@ def check(case, num_ranks, share, order="degree"):
 
 
 def check_parts(blocks):
-    """Check that each part has the states that its edges start and end in, and lies in one window."""
+    """Check the host parts, and those of the blocks on the device, which have all of its units in order."""
     for part in blocks.parts:
         own = part.blocks_in(part.memory, blocks.shape)
         sources, targets, _ = edges_in_order(BACKEND, own).astype(np.int64)
-        for states, span in ((sources, part.starts), (targets, part.ends)):
-            assert span.start <= states.min() <= states.max() < span.stop
-        assert len(set((sources >> blocks.shape.window_bits).tolist())) == 1
+        check_span(part, sources, targets, blocks.shape.window_bits)
+    resident = blocks.resident
+    parts = parts_on_device(BACKEND, resident)
+    units = [unit for part in parts for unit in range(part.units.first, part.units.last)]
+    assert units == list(range(resident.num_units))
+    if units:
+        sources, targets, _ = edges_in_order(BACKEND, resident).astype(np.int64)
+        ends = np.cumsum([part.num_edges for part in parts]).tolist()
+        for part, first, last in zip(parts, [0, *ends], ends, strict=False):
+            check_span(part, sources[first:last], targets[first:last], blocks.shape.window_bits)
+
+
+def check_span(part, sources, targets, window_bits):
+    """Check that a part has the states that its edges start and end in, and lies in one window."""
+    for states, span in ((sources, part.starts), (targets, part.ends)):
+        assert span.start <= states.min() <= states.max() < span.stop
+    assert len(set((sources >> window_bits).tolist())) == 1
 
 
 @pytest.mark.covering(every=2)

@@ -1,4 +1,4 @@
-"""Which host parts are in reach of a search: see streamed_search.py.
+"""Which parts of the edges are in reach of a search: see streamed_search.py.
 
 Every launch that may lower states marks their grains, and is followed by a stamp of what it has lowered. A part is in
 reach if a state has been lowered since its last visit, and over an edge of the least weight it could lower a state at
@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mgraph.algorithms.common.reach_kernels import find_farthest, find_nearest, find_reach, note_lowered
-from mgraph.shard.host_blocks import HostBlocks, HostPart
+from mgraph.shard.host_blocks import HostBlocks, Part
 from mgraph.shard.shard import Shard
 from mgraph.types import Array
 
@@ -46,11 +46,17 @@ class Reach:
     stamps
         The visit in which each state was lowered.
     visited
-        The visit up to which edges have been processed with all states: those on the device, then each host part's.
+        The visit up to which each part has been processed with all states: those on the device, then host parts.
     """
 
     def __init__(
-        self, shard: Shard, blocks: HostBlocks, states: Array, parents: Array, bounds: tuple[float | int, ...]
+        self,
+        shard: Shard,
+        blocks: HostBlocks,
+        on_device: list[Part],
+        states: Array,
+        parents: Array,
+        bounds: tuple[float | int, ...],
     ) -> None:
         backend = shard.backend
         partition = shard.partition
@@ -71,10 +77,9 @@ class Reach:
         )
         self.sizes = np.array([part.num_edges for part in blocks.parts], np.int64)
         self.visit = 0
-        self.visited = np.zeros(1 + len(blocks.parts), np.int64)
-        # Edges on the device may be anywhere.
-        spans = [[0, num_grains] * 2, *map(self._grains_of, blocks.parts)]
-        self.ranges = backend.to_device(np.array(spans, np.int64))
+        parts = [*on_device, *blocks.parts]
+        self.visited = np.zeros(len(parts), np.int64)
+        self.ranges = backend.to_device(np.array([*map(self._grains_of, parts)], np.int64).reshape(-1, 4))
         both_ways = 0 if shard.info.directed else 1
         layout = self.grain_bits, both_ways, partition.stride, partition.multiplier, SLICES
         self.shape = backend.to_device(np.array(layout, np.int64))
@@ -83,7 +88,7 @@ class Reach:
         self.positions = backend.xp.empty(len(self.nearest), parents.dtype)
         self.found = backend.xp.empty(2 * len(self.visited), states.dtype)
 
-    def _grains_of(self, part: HostPart) -> list[int]:
+    def _grains_of(self, part: Part) -> list[int]:
         """Return the first and the last grain, excluded, of a part's starts, and of its ends.
 
         A sub-window of starts may end beyond the last state.
@@ -92,12 +97,8 @@ class Reach:
         return [at for start, stop in spans for at in (start >> self.grain_bits, -(-stop >> self.grain_bits))]
 
     def begin_visit(self, index: int) -> None:
-        """Note that edges are processed with all that has been lowered so far, but not with what they lower now."""
+        """Note that a part is processed with all that has been lowered so far, but not with what it lowers now."""
         self.visited[index] = self.visit
-
-    def has_lowered_since_visit(self, index: int) -> bool:
-        """Return whether a state has been lowered since edges were visited."""
-        return int(self.grains.latest.max()) > int(self.visited[index])
 
     def note(self) -> None:
         """Stamp what has been lowered in grains that are marked, and count it."""
@@ -118,7 +119,7 @@ class Reach:
         return int(self.counters[0])
 
     def find(self) -> np.ndarray:
-        """Return for the blocks on the device, and each host part, the least state in reach, unreached if none is."""
+        """Return the least state in reach of each part, unreached if none is."""
         num_grains = len(self.lowered)
         find_farthest[self.backend](0, num_grains, self.grain_bits, self.states, self.parents, *self.grains[1:])
         find_nearest[self.backend](

@@ -2,7 +2,7 @@
 
     state of the sources = 0, of all others = unreached; no other has a parent
     repeat:
-        settle: sweep the blocks on the device until these lower nothing, unless no state has fallen since
+        settle: sweep the parts on the device that are in reach, until none is; let parents fall over them, as below
         state = the minimum over the ranks
         for each host part in reach, all of them or those that a smaller state than others' reaches:
             sweep the part once or twice, the second time reading what the first has lowered
@@ -32,9 +32,9 @@ from mgraph.algorithms.sssp.sweep_kernels import sweep_distances, sweep_distance
 from mgraph.algorithms.variant import GraphSizes, Variant
 from mgraph.comm.base import Communicator
 from mgraph.shard.edge_blocks import require_blocks
-from mgraph.shard.host_blocks import HostBlocks
+from mgraph.shard.host_blocks import HostBlocks, Part, parts_on_device
 from mgraph.shard.shard import Blocks, Shard, cached_on_shard
-from mgraph.shard.unit_runs import UnitRun, runs_of_units
+from mgraph.shard.unit_runs import UnitRun
 from mgraph.types import LEVEL, unreached_of
 
 # Sweeps of the blocks on the device until they settle, at most.
@@ -58,12 +58,12 @@ def sssp_streamed(
     while True:
         search.settle()
         reach = search.exchange()
-        least = comm.allreduce(reach.min()[None], "min")[0]
+        least = comm.allreduce(reach.min(initial=search.top)[None], "min")[0]
         if least == search.top:
             return Traversal(search.states[search.own], search.parents.finish())
         if trace.checkpoints.are_due(comm):
             trace.checkpoints.keep(search.state(least))
-        search.stream(search.reach.choose(reach[1:]))
+        search.stream(search.reach.choose(reach[len(search.on_device) :]))
 
 
 def bfs_streamed(
@@ -74,14 +74,11 @@ def bfs_streamed(
 
 
 @cached_on_shard
-def resident_runs(shard: Shard) -> list[UnitRun]:
-    """Return the units on the device, divided by windows."""
+def resident_parts(shard: Shard) -> list[Part]:
+    """Return the parts of the blocks on the device."""
     (blocks,) = shard.blocks.values()
     assert isinstance(blocks, HostBlocks), "the layout is host"
-    resident = blocks.resident
-    unit_edges = shard.backend.to_host(resident.tile_edges[resident.unit_tiles])
-    windows = shard.backend.to_host(resident.tile_starts[resident.unit_tiles[:-1]]) >> resident.shape.window_bits
-    return runs_of_units(unit_edges, windows)
+    return parts_on_device(shard.backend, blocks.resident)
 
 
 class StreamedSearch:
@@ -91,9 +88,11 @@ class StreamedSearch:
     ----------
     states
         Of all vertices, padded to whole segments.
-    noted, streamed
-        How many states had been lowered since an exchange, each as often as it was: by this rank when it last counted
-        them, by all ranks at the end of the last stream.
+    on_device
+        The parts of the blocks on the device.
+    streamed
+        How many states had been lowered at the end of the last stream since the exchange before it, by all ranks, each
+        as often as it was.
     counts
         What has been read since then.
     """
@@ -127,10 +126,10 @@ class StreamedSearch:
         least_weight = max(shard.info.min_weight, 0) if self.is_weighted else 1
         self.limit = backend.to_device(np.array([limit], dtype))
         bounds = least_weight, limit, self.top
-        self.reach = Reach(shard, blocks, self.states, self.parents.parents, bounds)
+        self.on_device = resident_parts(shard)
+        self.reach = Reach(shard, blocks, self.on_device, self.states, self.parents.parents, bounds)
         self.shape = backend.to_device(np.array([self.both_ways, self.reach.grain_bits], np.int64))
-        self.resident_runs = resident_runs(shard)
-        self.noted = self.streamed = 0
+        self.streamed = 0
         self.counts = self._no_counts()
         self._begin(shard, sources)
 
@@ -151,28 +150,21 @@ class StreamedSearch:
         return {"edges": 0, "link_bytes": 0, "host_parts": 0, "skipped_parts": len(self.blocks.parts)}
 
     def settle(self) -> None:
-        """Sweep the blocks on the device until they lower nothing.
-
-        Then lower parents over them. Nothing is left to do if no state has been lowered since the last time.
-        """
+        """Sweep the parts on the device that are in reach until none is; then lower parents over those swept."""
         resident = self.blocks.resident
-        if not resident.num_units:
-            self.reach.begin_visit(0)
-            return
-        if not self.reach.has_lowered_since_visit(0):
-            return
-        for _ in range(MAX_RESIDENT_SWEEPS):
-            # What this sweep lowers is stamped later.
-            self.reach.begin_visit(0)
-            for units in self.resident_runs:
-                self._sweep(resident, units)
-            self.reach.note()
-            seen = self.noted
-            self.noted = self.reach.num_lowered
-            if self.noted == seen:
+        is_swept = np.zeros(len(self.on_device), bool)
+        for _ in range(MAX_RESIDENT_SWEEPS if len(is_swept) else 0):
+            chosen = self.reach.find()[: len(is_swept)] < self.top
+            if not chosen.any():
                 break
-        for units in self.resident_runs:
-            self.parents.lower_to_nearer(resident, units)
+            for k in np.flatnonzero(chosen).tolist():
+                # What this sweep lowers is stamped later.
+                self.reach.begin_visit(k)
+                self._sweep(resident, self.on_device[k].units)
+            self.reach.note()
+            is_swept |= chosen
+        for k in np.flatnonzero(is_swept).tolist():
+            self.parents.lower_to_nearer(resident, self.on_device[k].units)
 
     def exchange(self) -> np.ndarray:
         """Lower states to the minimum over the ranks; return what is in reach, and record a superstep."""
@@ -184,7 +176,7 @@ class StreamedSearch:
         reach = self.reach.find()
         self._record("sweep", lowered - self.streamed, reduced_bytes=self.exchanged.nbytes if lowered else 0)
         self.reach.counters[:] = 0
-        self.noted = self.streamed = 0
+        self.streamed = 0
         return reach
 
     def _record(self, method: str, lowered: int, **more: int) -> None:
@@ -196,10 +188,9 @@ class StreamedSearch:
         """Visit host parts, in order: each reads what earlier ones have lowered; record a superstep."""
         parts = self.blocks.stream(chosen, weighted=self.is_weighted)
         for k, part in zip(chosen.tolist(), parts, strict=True):
-            self._visit(1 + k, part, self.blocks.parts[k].units)
+            self._visit(len(self.on_device) + k, part, self.blocks.parts[k].units)
         self.counts |= self.blocks.counts | {"edges": self.counts["edges"]}
-        self.noted = self.reach.num_lowered
-        (self.streamed,) = self.comm.sum(self.noted)
+        (self.streamed,) = self.comm.sum(self.reach.num_lowered)
         self._record("stream", self.streamed)
 
     def _visit(self, index: int, part: Blocks, units: UnitRun) -> None:
