@@ -110,10 +110,11 @@ class _Planner:
         return _plan_rows(self.survey, self.backend, self.comm, self.chunks_for("rows"), self.num_arcs)
 
     def split(self, beside: int) -> SplitPlan:
-        """Return the plan of the layout split that leaves these bytes free of arcs."""
+        """Return the plan of the layout split that leaves these bytes free of arcs as far as there are more."""
         survey = self.survey
         how = survey.partition, self.backend.limits, self.chunks_for("split")
-        return plan_split_build(survey.sizes(self.num_arcs), *how, self.longest_row, beside)
+        needed = self.in_use_bytes(survey, "split").needed
+        return plan_split_build(survey.sizes(self.num_arcs), *how, self.longest_row, needed, beside)
 
     def first_that_fits(self, held_bytes: int) -> str:
         """Return the first layout that fits with what runs on it; of rows `held_bytes` are allocated.

@@ -31,12 +31,14 @@ class SplitPlan:
         Of the rows: arcs with parallel ones, and the bytes of a target and a weight.
     copies
         The number of structures with all arcs: the rows and, of a directed graph, the in-rows, made later.
-    beside
-        What the graph without its arcs takes together with what runs on it.
     longest_row
         Of the arcs: rows are built whole, so that this many may be added to those built at once.
     least_arcs
         The least arcs to be built at once, without that row; a load builds none.
+    needed
+        What the graph without its arcs takes together with what runs on it.
+    beside
+        The bytes of the device that stay free of arcs as far as there are more: these, or more.
     """
 
     rows: Plan
@@ -44,9 +46,10 @@ class SplitPlan:
     num_arcs: int
     arc_bytes: int
     copies: int
-    beside: int
     longest_row: int
     least_arcs: int
+    needed: int
+    beside: int
 
     @property
     def tables(self) -> int:
@@ -61,7 +64,7 @@ class SplitPlan:
     def least_bytes(self) -> int:
         """Return the least bytes of the device, tables included."""
         arcs = (self.least_arcs + self.longest_row) * self.arc_bytes
-        whole = max(self.tables + self._building + arcs, self.beside)
+        whole = max(self.tables + self._building + arcs, self.needed)
         return max(self.rows.order, whole + whole // SPARE_SHARE)
 
     def peak_bytes(self, free_bytes: int) -> int:
@@ -93,20 +96,28 @@ class SplitPlan:
 
 
 def plan_split_build(
-    sizes: Sizes, partition: Partition, limits: Limits, num_chunks: int, longest_row: int, beside: int
+    sizes: Sizes,
+    partition: Partition,
+    limits: Limits,
+    num_chunks: int,
+    longest_row: int,
+    needed: int,
+    beside: int,
 ) -> SplitPlan:
-    """Plan a build; for `beside` and `longest_row` see SplitPlan."""
+    """Plan a build; for the last three see SplitPlan."""
     rows = plan_build(sizes, partition, limits, num_chunks, in_ranges=True)
     # Those of all rows, and of the rows that are built at once.
     offsets = 2 * 8 * partition.num_owned(0)
     least = math.ceil(MIN_SHARE_AT_ONCE * sizes.row_arcs)
-    return SplitPlan(rows, offsets, sizes.row_arcs, *_arcs_of(sizes, partition), beside, longest_row, least)
+    return SplitPlan(rows, offsets, sizes.row_arcs, *_arcs_of(sizes, partition), longest_row, least, needed, beside)
 
 
-def plan_split_load(sizes: Sizes, partition: Partition, held: int, beside_arcs: int, beside: int) -> SplitPlan:
-    """Plan a load, once `held` bytes are allocated; `beside_arcs` are temporary. For `beside` see SplitPlan."""
+def plan_split_load(
+    sizes: Sizes, partition: Partition, held: int, beside_arcs: int, needed: int, beside: int
+) -> SplitPlan:
+    """Plan a load, once `held` bytes are allocated; `beside_arcs` are temporary. For the last two see SplitPlan."""
     rows = Plan(partition.num_ranks, order=0, tables=held, rows=0, place=beside_arcs, sort=0)
-    return SplitPlan(rows, 0, sizes.row_arcs, *_arcs_of(sizes, partition), beside, 0, 0)
+    return SplitPlan(rows, 0, sizes.row_arcs, *_arcs_of(sizes, partition), 0, 0, needed, beside)
 
 
 def _arcs_of(sizes: Sizes, partition: Partition) -> tuple[int, int]:

@@ -176,8 +176,9 @@ def _parts_of_split(sizes: GraphSizes, limits: Limits, peer_memory: bool, memory
     partition = sizes.partition
     parts = _parts_of_rows(sizes, limits, peer_memory)
     chunks = default_chunks(sizes.num_edges, limits, partition.num_ranks, "split")
-    plan_of = partial(plan_split_build, _build_sizes(sizes, sizes.row_arcs), partition, limits, chunks, 0)
-    made = _fitting(plan_of, _beside_arcs(sizes, parts), memory)
+    in_use = _beside_arcs(sizes, parts)
+    how = _build_sizes(sizes, sizes.row_arcs), partition, limits, chunks
+    made = _fitting(partial(plan_split_build, *how, 0, in_use.needed), in_use, memory)
     free = memory.num_bytes - made.tables
     hosted = made.host_bytes(free)
     return parts | {"graph": parts["graph"] - hosted, HOSTED: hosted, BUILT: made.peak_bytes(free)}

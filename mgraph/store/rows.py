@@ -42,8 +42,9 @@ def load_rows(
     dealt_bytes = _dealt_bytes(store, partition)
     held = tables_bytes(store, partition) + indptr.nbytes + lengths.nbytes
     survey = survey_of(store, partition)
-    plan_of = partial(plan_split_load, survey.sizes(num_arcs), partition, held, dealt_bytes)
-    split = plan_of, in_use_bytes(survey, "split"), backend, comm
+    in_use = in_use_bytes(survey, "split")
+    plan_of = partial(plan_split_load, survey.sizes(num_arcs), partition, held, dealt_bytes, in_use.needed)
+    split = plan_of, in_use, backend, comm
     if layout == "auto":
         needed = max(in_use_bytes(survey, "rows").needed - held, arcs_bytes + dealt_bytes)
         is_short = comm.any(needed > backend.free_bytes())

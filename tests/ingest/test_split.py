@@ -148,7 +148,11 @@ def test_build_leaves_memory_for_what_is_wanted_if_the_graph_fits_then(monkeypat
         return build(Rmat(10), backend, comm, layout="split", in_use_bytes=uses).rows.host_arcs
 
     least = host_arcs(60_000, 60_000)
-    assert host_arcs(60_000, 90_000) > least
+    more = host_arcs(60_000, 90_000)
+    assert more > least
+    # More than there is: all rows but the last are in host memory, unless that is too small.
+    assert host_arcs(60_000, 1 << 30) > more
+    monkeypatch.setattr("mgraph.ingest.host_plan.free_on_host", lambda plan, backend, comm: 100_000)
     assert host_arcs(60_000, 1 << 30) == least
     with pytest.raises(mg.WouldNotFit, match="the graph with its edges in host memory takes"):
         host_arcs(1 << 30, 1 << 30)
@@ -165,7 +169,7 @@ def test_refusal_of_rows_says_that_split_rows_would_fit(monkeypatch):
 
 def test_plan_holds_as_many_arcs_as_fit_beside_the_rest():
     rows = Plan(1, order=0, tables=1000, rows=80_000, place=2000, sort=3000)
-    how = {"num_arcs": 10_000, "arc_bytes": 8, "beside": 9000, "longest_row": 100, "least_arcs": 1250}
+    how = {"num_arcs": 10_000, "arc_bytes": 8, "needed": 9000, "beside": 9000, "longest_row": 100, "least_arcs": 1250}
     plan = SplitPlan(rows, 500, copies=1, **how)
     free = 50_000
     usable = free - free // 32
@@ -187,10 +191,10 @@ def test_ranges_need_smaller_temporary_memory_than_whole_rows():
     sizes = Sizes(1 << 24, 1 << 28, 1 << 29, False, 1, 1)
     partition = Partition(1 << 24, 1, cyclic=True)
     limits = LIMITS["cuda"]
-    plan = plan_split_build(sizes, partition, limits, 64, 1 << 20, 0)
+    plan = plan_split_build(sizes, partition, limits, 64, 1 << 20, 0, 0)
     whole = plan_build(sizes, partition, limits, 16)
     assert plan.rows.sort < 0.5 * whole.sort
     assert plan.rows.place < 0.6 * whole.place
     # A star's hub has half of all arcs, and is built at once.
-    star = plan_split_build(sizes, partition, limits, 64, 1 << 28, 0)
+    star = plan_split_build(sizes, partition, limits, 64, 1 << 28, 0, 0)
     assert star.least_bytes() > plan.least_bytes() + 4 * ((1 << 28) - (1 << 20))
