@@ -43,6 +43,7 @@ def compute_spanning_forest(
     vertex_bytes = 5 * shard.partition.dtype.itemsize
     with kept_in(checkpoint, trace, shard, vertex_bytes, "spanning_forest", maximum=maximum):
         variant, found = run_variant.compute_spanning_forest(shard, comm, trace, maximum)
+        num_edges = len(found)
         with trace.phase("translate"):
             first, columns = edges_of_users(shard, comm, found)
             weights = columns["weights"]
@@ -54,7 +55,7 @@ def compute_spanning_forest(
     return {
         **trace.stats(),
         "variant": variant,
-        "edges": len(found),
+        "edges": num_edges,
         "total": total,
     }
 

@@ -309,8 +309,9 @@ class NamedEdges:
 def edges_of_users(shard: Shard, comm: Communicator, found: Array | NamedEdges) -> tuple[int, dict[str, Array]]:
     """Return edges in user ids, and the number of edges that lower ranks return.
 
-    Edges of a shard with rows are arcs of these, and may be put into another order. Sources are below targets, and the
-    edges of all ranks are sorted by both: so the result does not depend on which rank had an edge.
+    Edges of a shard with rows are arcs of these, and may be put into another order; named ones are emptied. Sources are
+    below targets, and the edges of all ranks are sorted by both: so the result does not depend on which rank had an
+    edge.
     """
     xp = shard.backend.xp
     of_found = _columns_of_names if isinstance(found, NamedEdges) else _columns_of_arcs
@@ -342,21 +343,23 @@ def _columns_of_arcs(shard: Shard, comm: Communicator, arcs: Array) -> list[Arra
 
 
 def _columns_of_names(shard: Shard, comm: Communicator, edges: NamedEdges) -> list[Array]:
-    """Return the lower and higher user id, and the weight, of edges by their names."""
+    """Return the lower and higher user id, and the weight, of edges by their names; empties `edges`."""
     xp = shard.backend.xp
     near = edges.lower
     far = edges.higher
+    weights = weights_of_order(xp, edges.keys, np.dtype(shard.info.weight_dtype))
+    # All columns at once, and their sort, are the most that a forest takes.
+    edges.names = edges.keys = xp.empty(0, np.int64)
     if shard.user_of_local is not None:
         users = users_of_states(shard, comm)
         near, far = (users[shard.partition.state(ends)].astype(np.int64) for ends in (near, far))
-    weights = weights_of_order(xp, edges.keys, np.dtype(shard.info.weight_dtype))
     return [xp.minimum(near, far), xp.maximum(near, far), weights]
 
 
 def weights_of_order(xp: Any, keys: Array, dtype: np.dtype) -> Array:
     """Return the weights of which these are `weight_sort_key`: integers as int64."""
     if dtype.kind != "f":
-        return keys + (2**31 if dtype == np.uint32 else 0)
+        return keys + 2**31 if dtype == np.uint32 else keys
     bits = keys.astype(f"i{dtype.itemsize}")
     return xp.where(bits >= 0, bits, bits ^ np.iinfo(bits.dtype).max).view(dtype)
 
@@ -431,6 +434,7 @@ def _sort_counted(columns: list[np.ndarray]) -> list[np.ndarray]:
         starts = np.zeros(int(values.max()) - first + 3, np.int64)
         before, order = order, np.empty(len(values), np.int64)
         count_order(values, first, before, starts, order)
+    del before, starts
     return [column[order] for column in columns]
 
 

@@ -9,6 +9,10 @@ import numpy as np
 import pytest
 
 import mgraph as mg
+from mgraph.algorithms.common.traversal import Trace
+from mgraph.algorithms.spanning_forest import blocks as forest_blocks
+from mgraph.algorithms.spanning_forest.blocks import msf_over_blocks
+from mgraph.algorithms.variant import GraphSizes
 from mgraph.backends.host_memory import FreeMemory
 from mgraph.comm.threads import open_threads
 from mgraph.generate.rmat import Rmat
@@ -18,6 +22,7 @@ from mgraph.planning.memory import plan_graph
 from mgraph.planning.parts import BUILT
 from mgraph.shard.batches import blocks_beside
 from mgraph.shard.edge_blocks import require_blocks
+from mgraph.shard.user_ids import edges_of_users
 
 
 @contextlib.contextmanager
@@ -139,6 +144,24 @@ def test_blocks_beside_rows_use_the_planned_memory(cuda, weights):
     assert 0.85 < ratios[1] < 1.1
     # With the rows, from which they are made, at most twice the result.
     assert seen[1] + shard.nbytes - blocks.nbytes <= 2 * shard.nbytes
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("maximum", [False, True])
+def test_forest_over_blocks_uses_the_planned_memory(cuda, maximum, monkeypatch):
+    backend, comm = cuda
+    shard = build_module.build(Rmat(22), backend, comm, layout="compact")
+    least = forest_blocks._least_capacity(shard.partition, is_wide=False)
+    monkeypatch.setattr(forest_blocks, "_capacity", lambda *_, **__: least)
+    with high_water(backend) as seen:
+        found = msf_over_blocks(shard, comm, Trace(backend, comm), maximum)
+        edges_of_users(shard, comm, found)
+    info = shard.info
+    weights = np.dtype(info.weight_dtype), info.max_weight
+    sizes = GraphSizes(info.num_vertices, info.num_edges, info.directed, shard.partition, *weights)
+    ratios = [most / forest_blocks._bytes(sizes) for most in seen]
+    print(f"forest over blocks, maximum {maximum}: used, pooled / planned", *(f"{r:.3f}" for r in ratios))
+    assert 0.6 < ratios[0] < 1.02
 
 
 @pytest.mark.gpu

@@ -308,13 +308,17 @@ def _list_bytes(partition: Partition) -> int:
 
 
 def _beside_lists(partition: Partition, *, is_wide: bool) -> int:
-    """Return the bytes of what is held beside lists: edges taken, and trees."""
-    # Where positions join first: lightest edge and its name; above, number, and labels before and after.
-    a_tree = 2 * 8 + 4 * partition.dtype.itemsize
-    if is_wide or partition.num_ranks > 1:
-        # In rounds: best edge, least key, edge taken and its key; the same four.
-        a_tree += 2 * 8
-    return (16 + a_tree) * partition.num_positions
+    """Return the bytes of what is held beside two lists: trees, and edges taken."""
+    vertex = partition.dtype.itemsize
+    if partition.cyclic and partition.num_ranks == 1 and not is_wide:
+        # Every position joins another: its lightest edge and that edge's name; above, number, the labels before and
+        # after. The rounds have half as many trees. Edges are taken when one of the lists is gone.
+        a_position = 2 * 8 + 5 * vertex
+    else:
+        # In rounds: best edge, least key, edge taken and its key; above, number, the labels before and after; and edges
+        # taken before.
+        a_position = 4 * 8 + 4 * vertex + 16
+    return a_position * partition.num_positions
 
 
 def _bytes(sizes: GraphSizes) -> int:
@@ -322,8 +326,8 @@ def _bytes(sizes: GraphSizes) -> int:
     partition = sizes.partition
     is_wide = sizes.weight > 4
     lists = 2 * _list_bytes(partition) * min(sizes.edges, _least_capacity(partition, is_wide=is_wide))
-    # Edges taken, and the columns in user ids that are made and sorted.
-    result = (16 + 8 * 8) * partition.num_positions + (sizes.id_bytes * sizes.states if partition.cyclic else 0)
+    # Three columns in user ids, and a sort by key and index; or columns sent and received, and where to.
+    result = (8 * 8 if partition.num_ranks == 1 else 10 * 8 + sizes.id_bytes) * partition.num_positions
     return max(lists + _beside_lists(partition, is_wide=is_wide), result)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -17,7 +18,11 @@ import mgraph as mg
 from mgraph.algorithms.common.traversal import Trace
 from mgraph.algorithms.spanning_forest import blocks
 from mgraph.algorithms.spanning_forest.blocks import msf_over_blocks
+from mgraph.algorithms.variant import GraphSizes
 from mgraph.api.graph import Graph
+from mgraph.backends.cpu import CpuBackend
+from mgraph.comm.threads import open_threads
+from mgraph.generate.rmat import Rmat
 from mgraph.ingest.build import build
 from mgraph.shard.user_ids import edges_of_users
 
@@ -113,6 +118,26 @@ def test_short_list_leaves_what_does_not_fit_to_the_second_pass(maximum, num_wei
     assert bounds == sorted(set(bounds), reverse=True)
     assert bounds
     assert len([step for step in steps if "listed" in step]) == 2
+
+
+@pytest.mark.parametrize("order", ["degree", "natural"])
+def test_forest_takes_no_more_memory_than_planned(order, monkeypatch):
+    monkeypatch.setattr(blocks, "LISTED", 1 << 16)
+    shorten_memory(monkeypatch)
+    (comm,) = open_threads(1)
+    # Helper threads would hold the arguments of the last kernel.
+    shard = build(Rmat(18), CpuBackend(1), comm, order=order, layout="compact")
+    program(shard, comm, False)  # compiles kernels
+    tracemalloc.start()
+    try:
+        program(shard, comm, False)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    info = shard.info
+    weights = np.dtype(info.weight_dtype), info.max_weight
+    sizes = GraphSizes(info.num_vertices, info.num_edges, info.directed, shard.partition, *weights)
+    assert 0.6 * blocks._bytes(sizes) < most < blocks._bytes(sizes)
 
 
 def forest_of_build(backend, comm, case, layout):
