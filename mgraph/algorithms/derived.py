@@ -14,7 +14,7 @@ from mgraph.backends.base import PersistentBackend
 from mgraph.backends.numba_helpers import LIGHTEST_BITS
 from mgraph.backends.rates_file import require_rates
 from mgraph.comm.base import Communicator
-from mgraph.ingest.host_plan import memory_of_host
+from mgraph.ingest.host_plan import SPARE_SHARE, memory_of_host
 from mgraph.ingest.split_plan import may_split
 from mgraph.shard.block_headers import WORD_BITS
 from mgraph.shard.edge_blocks import require_blocks
@@ -71,7 +71,8 @@ def _make_lightest_arcs(shard: Shard, comm: Communicator, dtype: np.dtype) -> bo
     if shard.info.layout != "split" or not may_split(shard.backend, comm):
         require_lightest_arcs(shard)
         return shard.lightest_arcs is not None
-    require_lightest_arcs(shard, memory_of_host(shard.backend, comm).num_bytes)
+    host_bytes = memory_of_host(shard.backend, comm).num_bytes
+    require_lightest_arcs(shard, host_bytes - host_bytes // SPARE_SHARE)
     return not comm.any(shard.lightest_arcs is None)
 
 

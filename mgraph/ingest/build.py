@@ -109,12 +109,12 @@ class _Planner:
         """Return the plan of rows, and why it does not fit."""
         return _plan_rows(self.survey, self.backend, self.comm, self.chunks_for("rows"), self.num_arcs)
 
-    def split(self, beside: int) -> SplitPlan:
-        """Return the plan of the layout split that leaves these bytes free of arcs as far as there are more."""
+    def split(self, left_free: int) -> SplitPlan:
+        """Return the plan of the layout split of which the arcs on the device leave so many bytes free."""
         survey = self.survey
         how = survey.partition, self.backend.limits, self.chunks_for("split")
         needed = self.in_use_bytes(survey, "split").needed
-        return plan_split_build(survey.sizes(self.num_arcs), *how, self.longest_row, needed, beside)
+        return plan_split_build(survey.sizes(self.num_arcs), *how, self.longest_row, needed, left_free)
 
     def first_that_fits(self, held_bytes: int) -> str:
         """Return the first layout that fits with what runs on it; of rows `held_bytes` are allocated.

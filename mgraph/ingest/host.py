@@ -111,16 +111,19 @@ def _plan_stretches(sorting: Sorting, plan: HostPlan, free_bytes: int) -> list[S
     batch = plan.compact.batch_keys
     resident = plan.resident_edges(free_bytes)
     first = int(np.searchsorted(ends, resident, side="right")) - 1
+    at_once = plan.edges_at_once(free_bytes)
     key_bytes = 4 + plan.edge_bytes
-    # Half of the keys and a bucket more are in the buffer: then one pass is enough.
-    largest = int(np.diff(ends[first:]).max(initial=0))
-    at_once = plan.edges_at_once(free_bytes - key_bytes * largest)
+    buckets = np.diff(ends)
     stretches = []
     last = len(ends) - 1
     while last > first and ends[last] > ends[first]:
-        # A bucket of more edges is a stretch of its own.
-        begin = max(min(int(np.searchsorted(ends, ends[last] - at_once)), last - 1), first)
-        buffer = int(ends[last] - ends[begin]) // 2 + largest
+        earliest = max(min(int(np.searchsorted(ends, ends[last] - at_once)), last - 1), first)
+        # Half of the keys and a bucket more are in the buffer: then one pass is enough. All of it fits if there are so
+        # many edges fewer as take the memory of that bucket's keys. A bucket of more edges is a stretch of its own.
+        largest = np.maximum.accumulate(buckets[earliest:last][::-1])[::-1]
+        taken = ends[last] - ends[earliest:last] + key_bytes * largest / plan.built_bytes
+        begin = min(earliest + int(np.count_nonzero(taken > at_once)), last - 1)
+        buffer = int(ends[last] - ends[begin]) // 2 + int(largest[begin - earliest])
         stretches.append(_stretch(ends, begin, last, buffer, batch, stays=False))
         last = begin
     beside = free_bytes - free_bytes // SPARE_SHARE - plan.temporary - int(plan.per_edge * int(ends[first]))

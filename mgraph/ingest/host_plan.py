@@ -88,22 +88,22 @@ class HostPlan:
     def least_bytes(self) -> int:
         """Return the least bytes of the device, tables included, with all blocks in host memory."""
         least = min(self.num_edges, max(self.num_edges // MIN_BUFFER_SHARE, MIN_BUFFER_KEYS))
-        build = self.compact.tables + self.temporary + math.ceil(least * self._built_bytes)
+        build = self.compact.tables + self.temporary + math.ceil(least * self.built_bytes)
         return max(self.compact.order, build, self.in_use)
 
     def peak_bytes(self, free_bytes: int) -> int:
         """Return the build's high-water mark, where this much is free beside the tables: it uses what there is."""
-        whole = self.compact.tables + self.temporary + math.ceil(self.num_edges * self._built_bytes)
+        whole = self.compact.tables + self.temporary + math.ceil(self.num_edges * self.built_bytes)
         return max(self.least_bytes(), min(whole, self.compact.tables + free_bytes))
 
     @property
-    def _built_bytes(self) -> float:
+    def built_bytes(self) -> float:
         """The bytes of an edge while it is built: half of the keys are in a buffer, the others where words will be."""
         return self.per_edge + (4 + self.edge_bytes) / 2
 
     def edges_at_once(self, free_bytes: int) -> int:
         """Return how many edges a reading of the input can build, where this much is free beside the tables."""
-        return max(int((free_bytes - free_bytes // SPARE_SHARE - self.temporary) / self._built_bytes), 1)
+        return max(int((free_bytes - free_bytes // SPARE_SHARE - self.temporary) / self.built_bytes), 1)
 
     def resident_bytes(self, free_bytes: int) -> int:
         """Return the bytes of blocks that can stay on the device, where this much is free beside the tables."""
@@ -147,17 +147,17 @@ class Hosted(Protocol):
 HostedT = TypeVar("HostedT", bound=Hosted)
 
 
+def chosen_plan(plan_of: Callable[[int], HostedT], in_use: InUse, fits: Callable[[HostedT], bool]) -> HostedT:
+    """Return the plan that leaves memory for all that is wanted if it fits, else for what is needed."""
+    plan = plan_of(in_use.wanted)
+    return plan if fits(plan) else plan_of(in_use.needed)
+
+
 def fitting_plan(
     plan_of: Callable[[int], HostedT], in_use: InUse, backend: Backend, comm: Communicator
 ) -> tuple[HostedT, str | None]:
-    """Return the plan that leaves memory for all that is wanted if it fits, else for what is needed; and its refusal.
-
-    Every rank calls it.
-    """
-    plan = plan_of(in_use.wanted)
-    if host_refusal(plan, backend, comm) is None:
-        return plan, None
-    plan = plan_of(in_use.needed)
+    """Return the plan chosen for these ranks, and its refusal; every rank calls it."""
+    plan = chosen_plan(plan_of, in_use, lambda plan: host_refusal(plan, backend, comm) is None)
     return plan, host_refusal(plan, backend, comm)
 
 

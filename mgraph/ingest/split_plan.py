@@ -37,8 +37,9 @@ class SplitPlan:
         The least arcs to be built at once, without that row; a load builds none.
     needed
         What the graph without its arcs takes together with what runs on it.
-    beside
-        The bytes of the device that stay free of arcs as far as there are more: these, or more.
+    left_free
+        What the arcs on the device leave for that and for what is wanted: where the device has less, all arcs are in
+        host memory.
     """
 
     rows: Plan
@@ -49,7 +50,7 @@ class SplitPlan:
     longest_row: int
     least_arcs: int
     needed: int
-    beside: int
+    left_free: int
 
     @property
     def tables(self) -> int:
@@ -68,7 +69,7 @@ class SplitPlan:
         return max(self.rows.order, whole + whole // SPARE_SHARE)
 
     def peak_bytes(self, free_bytes: int) -> int:
-        """Return the build's high-water mark, where this much is free beside the tables."""
+        """Return what the build takes, where this much is free beside the tables, or the least bytes of the device."""
         on_device = self.device_arcs(free_bytes)
         on_host = self.num_arcs - on_device
         ranges = max(math.ceil(on_host / max(self.arcs_at_once(free_bytes), 1)), 1)
@@ -83,7 +84,7 @@ class SplitPlan:
     def device_arcs(self, free_bytes: int) -> int:
         """Return how many arcs the device can hold, where this much is free beside the tables."""
         free = free_bytes - free_bytes // SPARE_SHARE
-        left = (free + self.tables - self.beside) // (self.arc_bytes * self.copies)
+        left = (free + self.tables - self.left_free) // (self.arc_bytes * self.copies)
         return max(min(left, (free - self._building) // self.arc_bytes, self.num_arcs), 0)
 
     def resident_bytes(self, free_bytes: int) -> int:
@@ -102,22 +103,22 @@ def plan_split_build(
     num_chunks: int,
     longest_row: int,
     needed: int,
-    beside: int,
+    left_free: int,
 ) -> SplitPlan:
     """Plan a build; for the last three see SplitPlan."""
     rows = plan_build(sizes, partition, limits, num_chunks, in_ranges=True)
     # Those of all rows, and of the rows that are built at once.
     offsets = 2 * 8 * partition.num_owned(0)
     least = math.ceil(MIN_SHARE_AT_ONCE * sizes.row_arcs)
-    return SplitPlan(rows, offsets, sizes.row_arcs, *_arcs_of(sizes, partition), longest_row, least, needed, beside)
+    return SplitPlan(rows, offsets, sizes.row_arcs, *_arcs_of(sizes, partition), longest_row, least, needed, left_free)
 
 
 def plan_split_load(
-    sizes: Sizes, partition: Partition, held: int, beside_arcs: int, needed: int, beside: int
+    sizes: Sizes, partition: Partition, held: int, temporary: int, needed: int, left_free: int
 ) -> SplitPlan:
-    """Plan a load, once `held` bytes are allocated; `beside_arcs` are temporary. For the last two see SplitPlan."""
-    rows = Plan(partition.num_ranks, order=0, tables=held, rows=0, place=beside_arcs, sort=0)
-    return SplitPlan(rows, 0, sizes.row_arcs, *_arcs_of(sizes, partition), 0, 0, needed, beside)
+    """Plan a load, once `held` bytes are allocated, with temporary ones; for the last two see SplitPlan."""
+    rows = Plan(partition.num_ranks, order=0, tables=held, rows=0, place=temporary, sort=0)
+    return SplitPlan(rows, 0, sizes.row_arcs, *_arcs_of(sizes, partition), 0, 0, needed, left_free)
 
 
 def _arcs_of(sizes: Sizes, partition: Partition) -> tuple[int, int]:

@@ -169,13 +169,13 @@ def to_host_parts(backend: Backend, blocks: Blocks, most: int) -> Iterator[HostP
 
 
 def parts_on_device(backend: Backend, blocks: Blocks) -> list[Part]:
-    """Divide blocks on the device into parts, each within one window."""
-    unit_tiles, unit_segments, tile_edges, tile_starts = (backend.to_host(array) for array in blocks.edges[:4])
-    unit_edges = tile_edges[unit_tiles]
-    windows = tile_starts[unit_tiles[:-1]] >> blocks.shape.window_bits
+    """Divide blocks on the device into parts, each within one window; of each tile nothing is copied to the host."""
+    unit_edges = backend.to_host(blocks.tile_edges[blocks.unit_tiles])
+    windows = backend.to_host(blocks.tile_starts[blocks.unit_tiles[:-1]]) >> blocks.shape.window_bits
+    unit_tiles, unit_segments = map(backend.to_host, blocks.edges[:2])
     parts = []
     for first, last in _cut(unit_edges, windows, -(-blocks.num_edges // PARTS_ON_DEVICE)):
-        starts = _starts_of_tiles(blocks, tile_starts[unit_tiles[first] : unit_tiles[last]])
+        starts = _starts_of_tiles(blocks, blocks.tile_starts[int(unit_tiles[first]) : int(unit_tiles[last])])
         ends = _ends(blocks, unit_segments[first:last])
         parts.append(Part(run_of_units(unit_edges, first, last), starts, ends))
     return parts
@@ -208,7 +208,7 @@ def _starts(blocks: Blocks, tile_starts: np.ndarray, tile_edges: np.ndarray) -> 
     return slice(first, last + 1)
 
 
-def _starts_of_tiles(blocks: Blocks, tile_starts: np.ndarray) -> slice:
+def _starts_of_tiles(blocks: Blocks, tile_starts: Array) -> slice:
     """Return the states in which edges of tiles may start."""
     return slice(int(tile_starts.min()), int(tile_starts.max()) + (1 << blocks.shape.subwindow_bits))
 

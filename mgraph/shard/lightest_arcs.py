@@ -43,7 +43,7 @@ def require_lightest_arcs(shard: Shard, host_bytes: int = 0) -> None:
     arc_bytes = rows.targets.itemsize + rows.weights.itemsize
     (lo, hi) = shard.user_range
     free = shard.backend.free_bytes() - SEARCH_BYTES * shard.num_owned - RESULT_BYTES * (hi - lo)
-    if num_lightest * arc_bytes <= free:
+    if num_lightest * arc_bytes <= max(free, 0):
         shard.lightest_arcs = LightestArcs(*_taken(shard, 0, len(rows.indptr) - 1))
         return
     free -= arc_bytes * min(ARCS_AT_ONCE >> LIGHTEST_BITS, num_lightest)

@@ -44,16 +44,16 @@ def load_rows(
     survey = survey_of(store, partition)
     in_use = in_use_bytes(survey, "split")
     plan_of = partial(plan_split_load, survey.sizes(num_arcs), partition, held, dealt_bytes, in_use.needed)
-    split = plan_of, in_use, backend, comm
+    how = plan_of, in_use, backend, comm
     if layout == "auto":
         needed = max(in_use_bytes(survey, "rows").needed - held, arcs_bytes + dealt_bytes)
         is_short = comm.any(needed > backend.free_bytes())
-        splits = is_short and may_split(backend, comm) and fitting_plan(*split)[1] is None
+        splits = is_short and may_split(backend, comm) and fitting_plan(*how)[1] is None
         layout = "split" if splits else "rows"
     weight_dtype = store.dtypes.get("weights")
     host_arcs = 0
     if layout == "split":
-        share, _ = shares_of_arcs(*split)
+        share, _ = shares_of_arcs(*how)
         targets, weights, host_arcs = split_arrays(backend, num_arcs, partition.dtype, weight_dtype, share)
     else:
         require_memory(store, arcs_bytes + dealt_bytes, backend, comm)

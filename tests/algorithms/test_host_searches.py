@@ -132,6 +132,13 @@ def test_parts_out_of_reach_are_skipped(clusters):
             assert stats.link_bytes == [sum(step["link_bytes"] for step in stats.supersteps)]
 
 
+def test_parts_on_the_device_out_of_reach_are_not_swept(clusters):
+    with resident_share(1.0), host_graph(DEEP, clusters[1], "natural") as g:
+        for search in (mg.bfs, mg.sssp):
+            # As many sweeps as levels, three hundred, each of a few parts.
+            assert sum(step["edges"] for step in search(g, 0).stats.supersteps) < 20 * g.num_edges
+
+
 def emulated_program(_, comm, case, share):
     """Return what a rank finds on the emulator, and the shape of its blocks."""
     backend = EmulatedBackend(seed=comm.rank, block=32, blocks=3)

@@ -43,8 +43,9 @@ def test_graph_that_exceeds_device_or_host_memory_is_refused(layout, plan, share
             mg.validate(mg.bfs(g, 0))
 
 
+@pytest.mark.parametrize("largest", [1, 5 << 22, 70_000_000])
 @pytest.mark.parametrize("resident", [0.0, 0.05, 0.4])
-def test_blocks_that_are_built_at_once_fit_with_their_buffer(resident, monkeypatch):
+def test_blocks_that_are_built_at_once_fit_with_their_buffer(resident, largest, monkeypatch):
     """However unequal buckets are: those of hubs have many times the edges of others."""
     sizes = Sizes(1 << 24, 1 << 28, 1 << 28, False, 1, 1)
     partition = Partition(1 << 24, 1, cyclic=True)
@@ -53,12 +54,15 @@ def test_blocks_that_are_built_at_once_fit_with_their_buffer(resident, monkeypat
     plan = host_plan(plan_compact(sizes, partition, layout, LIMITS["cuda"], 64, 4), 1 << 28, 5, shape, 0)
     buckets = np.full(4096, 1 << 14)
     buckets[200::500] = 3 << 22
+    buckets[1000] = largest
     ends = np.concatenate([[0], np.cumsum(buckets)])
     monkeypatch.setattr(HostPlan, "resident_edges", lambda plan, free_bytes: int(resident * ends[-1]))
     free = plan.temporary + (1 << 30)
     stretches = _plan_stretches(SimpleNamespace(ends=ends), plan, free)
     assert [stretch.stays for stretch in stretches] == [False] * (len(stretches) - 1) + [True]
     assert sum(int(stretch.ends[-1]) for stretch in stretches) == ends[-1]
+    # 9.5 bytes an edge, and a bucket larger than others is in one stretch.
+    assert len(stretches) <= 4 + 2 * 9.5 * ends[-1] / (1 << 30)
     for stretch in stretches:
         in_buffer = max((int(stretch.ends[p.last] - stretch.ends[p.middle]) for p in stretch.passes), default=0)
         assert 5 * int(stretch.ends[-1]) + 9 * in_buffer <= free - free // 32 - plan.temporary

@@ -169,7 +169,14 @@ def test_refusal_of_rows_says_that_split_rows_would_fit(monkeypatch):
 
 def test_plan_holds_as_many_arcs_as_fit_beside_the_rest():
     rows = Plan(1, order=0, tables=1000, rows=80_000, place=2000, sort=3000)
-    how = {"num_arcs": 10_000, "arc_bytes": 8, "needed": 9000, "beside": 9000, "longest_row": 100, "least_arcs": 1250}
+    how = {
+        "num_arcs": 10_000,
+        "arc_bytes": 8,
+        "needed": 9000,
+        "left_free": 9000,
+        "longest_row": 100,
+        "least_arcs": 1250,
+    }
     plan = SplitPlan(rows, 500, copies=1, **how)
     free = 50_000
     usable = free - free // 32

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from naive_shard import build_shards
-from zoo import random_case
+from zoo import ZOO, random_case
 
 import mgraph as mg
 from mgraph.backends.numba_helpers import LIGHTEST_BITS, class_edge, class_of, light_end
@@ -53,6 +55,15 @@ def test_lightest_arcs_are_not_taken_without_memory(monkeypatch):
     monkeypatch.setattr(type(shard.backend), "free_bytes", lambda self: 10_000)
     require_lightest_arcs(shard)
     assert shard.lightest_arcs is None
+
+
+def test_rows_of_three_arcs_have_none(monkeypatch):
+    (shard,) = build_shards(
+        replace(ZOO["dag"], sources=np.arange(3), targets=np.arange(1, 4), weights=np.ones(3)), 1, "natural"
+    )
+    monkeypatch.setattr(type(shard.backend), "free_bytes", lambda self: 0)
+    require_lightest_arcs(shard)
+    assert shard.lightest_arcs.nbytes == 0
 
 
 @pytest.mark.parametrize("on_device", [0, 1000, 100_000])

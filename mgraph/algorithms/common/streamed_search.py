@@ -2,7 +2,7 @@
 
     state of the sources = 0, of all others = unreached; no other has a parent
     repeat:
-        settle: sweep the parts on the device that are in reach, until none is; let parents fall over them, as below
+        settle: sweep the parts on the device that are in reach, again and again; let parents fall over them, as below
         state = the minimum over the ranks
         for each host part in reach, all of them or those that a smaller state than others' reaches:
             sweep the part once or twice, the second time reading what the first has lowered
@@ -37,7 +37,7 @@ from mgraph.shard.shard import Blocks, Shard, cached_on_shard
 from mgraph.shard.unit_runs import UnitRun
 from mgraph.types import LEVEL, unreached_of
 
-# Sweeps of the blocks on the device until they settle, at most.
+# Sweeps of the parts on the device that are in reach, until none is, but at most so many.
 MAX_RESIDENT_SWEEPS = 16
 # Sweeps of a host part while it is on the device, for levels and for sums of weights: another one takes longer than the
 # passes that it saves (rmat26 on one H100: BFS 149, 158 and 172 ms with one to three, shortest paths 490, 486 and 571).
@@ -150,7 +150,7 @@ class StreamedSearch:
         return {"edges": 0, "link_bytes": 0, "host_parts": 0, "skipped_parts": len(self.blocks.parts)}
 
     def settle(self) -> None:
-        """Sweep the parts on the device that are in reach until none is; then lower parents over those swept."""
+        """Sweep the parts on the device that are in reach, mostly until none is; lower parents over those swept."""
         resident = self.blocks.resident
         is_swept = np.zeros(len(self.on_device), bool)
         for _ in range(MAX_RESIDENT_SWEEPS if len(is_swept) else 0):

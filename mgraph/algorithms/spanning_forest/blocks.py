@@ -170,7 +170,7 @@ class _Forest:
         Call `visit` for each part of the blocks too. Return the last key: while lightest edges are found it may fall.
         """
         length = self.count = 0
-        listed = self._empty_list()
+        listed = WorkList.empty(self.backend, self.capacity, self.labels.dtype, wide=True)
         for part in self.blocks.on_device():
             visit(part)
             runs = [(0, part.num_units)] if part.num_units else []
@@ -193,7 +193,9 @@ class _Forest:
                     continue
                 runs.append((first, last))
                 if self.words is not None:
-                    high, length = _keep_lighter(self.backend, listed.first(length))
+                    high, kept = _keep_lighter(self.backend, listed.first(length))
+                    self.count -= length - kept
+                    length = kept
                     continue
                 self.listed = listed.first(length)
                 del listed
@@ -201,13 +203,10 @@ class _Forest:
         self.listed = listed.first(length)
         return high
 
-    def _empty_list(self) -> WorkList:
-        return WorkList.empty(self.backend, self.capacity, self.labels.dtype, wide=True)
-
     def _shortened(self) -> tuple[WorkList, int]:
         """Return a list of the forest of the list, and its length."""
         edges, _, _ = self._forest_of_list()
-        listed = self._empty_list()
+        listed = WorkList.empty(self.backend, self.capacity, self.labels.dtype, wide=True)
         length = len(edges)
         assert listed.edges is not None, "names are of their own"
         listed.edges[:length] = edges.names

@@ -147,7 +147,11 @@ def boruvka(
             take_edges[backend](0, num_trees, above, least, joined.numbers, 0, -1, taken_keys[num_taken:])
         num_taken += num_trees - joined.num_trees
         after_round(Round(num_trees, len(work), joined.labels, best))
-        tables.append(joined.labels)
+        if tables and 2 * num_trees > len(tables[-1]):
+            # Many trees, such as isolated vertices, join no other in any round: a table for each would be too many.
+            tables[-1] = translated(backend, tables[-1], joined.labels)
+        else:
+            tables.append(joined.labels)
         num_trees = joined.num_trees
         work = rest
     # From the last round back: each step is as long as its round had trees.
