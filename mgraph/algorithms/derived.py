@@ -64,7 +64,7 @@ def _make_first_neighbors(shard: Shard, comm: Communicator) -> bool:
 def _make_lightest_arcs(shard: Shard, comm: Communicator, dtype: np.dtype) -> bool:
     """Take the lightest arcs of this rank's rows if that pays and there is room; ranks need not agree.
 
-    In the layout split the room of the host is another, about which ranks have to ask all at once, or none.
+    In the layout split the host has room too. All ranks ask for it at once, until all have made theirs.
     """
     if not wants_lightest_arcs(shard.info):
         return True
