@@ -110,7 +110,7 @@ class _Planner:
         return _plan_rows(self.survey, self.backend, self.comm, self.chunks_for("rows"), self.num_arcs)
 
     def split(self, left_free: int) -> SplitPlan:
-        """Return the plan of the layout split of which the arcs on the device leave so many bytes free."""
+        """Plan the layout split with this many bytes of the device kept free of arcs."""
         survey = self.survey
         how = survey.partition, self.backend.limits, self.chunks_for("split")
         needed = self.in_use_bytes(survey, "split").needed

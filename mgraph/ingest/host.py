@@ -118,11 +118,12 @@ def _plan_stretches(sorting: Sorting, plan: HostPlan, free_bytes: int) -> list[S
     last = len(ends) - 1
     while last > first and ends[last] > ends[first]:
         earliest = max(min(int(np.searchsorted(ends, ends[last] - at_once)), last - 1), first)
-        # Half of the keys and a bucket more are in the buffer: then one pass is enough. All of it fits if there are so
-        # many edges fewer as take the memory of that bucket's keys. A bucket of more edges is a stretch of its own.
+        # The buffer has half of the keys and one bucket more, so that one pass is enough. For each bucket at which the
+        # stretch may begin: the largest bucket of the stretch, and the memory of all as a number of edges. It is less
+        # the later the stretch begins. A bucket that exceeds the memory is a stretch of its own.
         largest = np.maximum.accumulate(buckets[earliest:last][::-1])[::-1]
-        taken = ends[last] - ends[earliest:last] + key_bytes * largest / plan.built_bytes
-        begin = min(earliest + int(np.count_nonzero(taken > at_once)), last - 1)
+        edges = ends[last] - ends[earliest:last] + key_bytes * largest / plan.built_bytes
+        begin = min(earliest + int(np.count_nonzero(edges > at_once)), last - 1)
         buffer = int(ends[last] - ends[begin]) // 2 + int(largest[begin - earliest])
         stretches.append(_stretch(ends, begin, last, buffer, batch, stays=False))
         last = begin

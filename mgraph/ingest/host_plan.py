@@ -31,7 +31,15 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 @dataclass(frozen=True)
 class InUse:
-    """Bytes of a device that stay free of edges: for searches, or for forests, validations and lightest arcs too."""
+    """Bytes of a device that stay free of edges.
+
+    Attributes
+    ----------
+    needed
+        What searches take.
+    wanted
+        Also what forests, validations and lightest arcs take, as far as the layout has them.
+    """
 
     needed: int
     wanted: int
@@ -145,20 +153,26 @@ class Hosted(Protocol):
 
 
 HostedT = TypeVar("HostedT", bound=Hosted)
+Refusal = TypeVar("Refusal", str | None, bool)
 
 
-def chosen_plan(plan_of: Callable[[int], HostedT], in_use: InUse, fits: Callable[[HostedT], bool]) -> HostedT:
-    """Return the plan that leaves memory for all that is wanted if it fits, else for what is needed."""
+def choose_plan(
+    plan_of: Callable[[int], HostedT], in_use: InUse, refuse: Callable[[HostedT], Refusal]
+) -> tuple[HostedT, Refusal]:
+    """Return the plan that leaves free what is wanted, if that is not refused, else what is needed; and its refusal."""
     plan = plan_of(in_use.wanted)
-    return plan if fits(plan) else plan_of(in_use.needed)
+    refusal = refuse(plan)
+    if refusal:
+        plan = plan_of(in_use.needed)
+        refusal = refuse(plan)
+    return plan, refusal
 
 
 def fitting_plan(
     plan_of: Callable[[int], HostedT], in_use: InUse, backend: Backend, comm: Communicator
 ) -> tuple[HostedT, str | None]:
-    """Return the plan chosen for these ranks, and its refusal; every rank calls it."""
-    plan = chosen_plan(plan_of, in_use, lambda plan: host_refusal(plan, backend, comm) is None)
-    return plan, host_refusal(plan, backend, comm)
+    """Choose the plan for these ranks; return it, and why it does not fit, None if it does. Every rank calls it."""
+    return choose_plan(plan_of, in_use, lambda plan: host_refusal(plan, backend, comm))
 
 
 def host_refusal(plan: Hosted, backend: Backend, comm: Communicator) -> str | None:

@@ -38,8 +38,7 @@ class SplitPlan:
     needed
         What the graph without its arcs takes together with what runs on it.
     left_free
-        What the arcs on the device leave for that and for what is wanted: where the device has less, all arcs are in
-        host memory.
+        The bytes of the device kept free of arcs: `needed`, or more. If the device has less, it holds no arcs.
     """
 
     rows: Plan
@@ -69,7 +68,7 @@ class SplitPlan:
         return max(self.rows.order, whole + whole // SPARE_SHARE)
 
     def peak_bytes(self, free_bytes: int) -> int:
-        """Return what the build takes, where this much is free beside the tables, or the least bytes of the device."""
+        """Return the build's high-water mark, where this much is free beside the tables; at least `least_bytes`."""
         on_device = self.device_arcs(free_bytes)
         on_host = self.num_arcs - on_device
         ranges = max(math.ceil(on_host / max(self.arcs_at_once(free_bytes), 1)), 1)
@@ -116,7 +115,7 @@ def plan_split_build(
 def plan_split_load(
     sizes: Sizes, partition: Partition, held: int, temporary: int, needed: int, left_free: int
 ) -> SplitPlan:
-    """Plan a load, once `held` bytes are allocated, with temporary ones; for the last two see SplitPlan."""
+    """Plan a load, once `held` bytes are allocated, with a temporary buffer; for the last two see SplitPlan."""
     rows = Plan(partition.num_ranks, order=0, tables=held, rows=0, place=temporary, sort=0)
     return SplitPlan(rows, 0, sizes.row_arcs, *_arcs_of(sizes, partition), 0, 0, needed, left_free)
 

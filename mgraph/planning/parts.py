@@ -27,7 +27,7 @@ from mgraph.algorithms.variants import (
 from mgraph.backends.base import Limits
 from mgraph.backends.host_memory import FreeMemory
 from mgraph.ingest.compact_plan import plan_compact
-from mgraph.ingest.host_plan import Hosted, InUse, chosen_plan, host_plan
+from mgraph.ingest.host_plan import Hosted, InUse, choose_plan, host_plan
 from mgraph.ingest.keys import key_layout
 from mgraph.ingest.plan import Sizes, default_chunks, plan_build
 from mgraph.ingest.split_plan import plan_split_build
@@ -177,16 +177,16 @@ def _parts_of_split(sizes: GraphSizes, limits: Limits, peer_memory: bool, memory
     chunks = default_chunks(sizes.num_edges, limits, partition.num_ranks, "split")
     in_use = _beside_arcs(sizes, parts)
     how = _build_sizes(sizes, sizes.row_arcs), partition, limits, chunks
-    made = chosen_plan(partial(plan_split_build, *how, 0, in_use.needed), in_use, partial(_fits, memory))
+    made, _ = choose_plan(partial(plan_split_build, *how, 0, in_use.needed), in_use, partial(_exceeds, memory))
     free = memory.num_bytes - made.tables
     hosted = made.host_bytes(free)
     return parts | {"graph": parts["graph"] - hosted, HOSTED: hosted, BUILT: made.peak_bytes(free)}
 
 
-def _fits(memory: FreeMemory, plan: Hosted) -> bool:
-    """Return whether a plan fits a device and a host with this much memory."""
+def _exceeds(memory: FreeMemory, plan: Hosted) -> bool:
+    """Return whether a plan needs more memory than the device or the host has."""
     hosted = plan.host_bytes(memory.num_bytes - plan.tables)
-    return plan.least_bytes() <= memory.num_bytes and hosted <= (memory.host_bytes or 0)
+    return plan.least_bytes() > memory.num_bytes or hosted > (memory.host_bytes or 0)
 
 
 def _beside_arcs(sizes: GraphSizes, parts: dict[str, int]) -> InUse:
@@ -226,7 +226,7 @@ def _parts_of_host(sizes: GraphSizes, limits: Limits, peer_memory: bool, memory:
     keys = key_layout(blocks, partition.num_states, range(partition.stride), sizes.edges)
     compact = plan_compact(_build_sizes(sizes, sizes.edges), partition, keys, limits, chunks, sizes.state)
     plan_of = partial(host_plan, compact, sizes.edges, 4 + sizes.weight, blocks)
-    made = chosen_plan(plan_of, _host_in_use(sizes, limits, peer_memory), partial(_fits, memory))
+    made, _ = choose_plan(plan_of, _host_in_use(sizes, limits, peer_memory), partial(_exceeds, memory))
     free = memory.num_bytes - compact.tables
     graph = made.in_use - made.searches + made.resident_bytes(free)
     parts = {"graph": graph, HOSTED: made.host_bytes(free), BUILT: made.peak_bytes(free)}

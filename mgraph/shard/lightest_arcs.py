@@ -24,7 +24,7 @@ from mgraph.types import Array
 # result by user id.
 SEARCH_BYTES = 64
 RESULT_BYTES = 16
-# Of split rows this many arcs, or those of one row, are visited at once.
+# For host memory the lightest of about this many arcs, or of one row, are made on the device at once.
 ARCS_AT_ONCE = 1 << 27
 # The width of a bucket where rows have lightest arcs, in mean weights per mean degree, and the least degree at which
 # these are worth making (algorithms/sssp/near_far.py).
@@ -35,7 +35,7 @@ MAX_SCALE = 1e300
 
 
 def require_lightest_arcs(shard: Shard, host_bytes: int = 0) -> None:
-    """Make the shard's lightest arcs, if there is memory for them: the device's, and so much of the host's."""
+    """Make the shard's lightest arcs, if they fit the device, or the device and `host_bytes` of host memory."""
     rows = shard.rows
     if shard.lightest_arcs is not None or rows.weights is None:
         return
@@ -69,7 +69,7 @@ def _taken(shard: Shard, first: int, last: int) -> tuple[Array, Array]:
 
 
 def _split(shard: Shard, num_lightest: int, device_share: float) -> LightestArcs:
-    """Return the lightest arcs, of which the device holds a share; those of some rows are made at once, and copied."""
+    """Return the lightest arcs in split memory: made on the device for a range of rows at a time, then copied."""
     backend = shard.backend
     rows = shard.rows
     assert rows.weights is not None, "lightest arcs are by weight"

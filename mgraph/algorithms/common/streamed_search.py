@@ -2,7 +2,8 @@
 
     state of the sources = 0, of all others = unreached; no other has a parent
     repeat:
-        settle: sweep the parts on the device that are in reach, again and again; let parents fall over them, as below
+        settle: sweep the parts on the device that are in reach, until none is or MAX_RESIDENT_SWEEPS times
+                let parents fall over the parts swept
         state = the minimum over the ranks
         for each host part in reach, all of them or those that a smaller state than others' reaches:
             sweep the part once or twice, the second time reading what the first has lowered
@@ -37,7 +38,7 @@ from mgraph.shard.shard import Blocks, Shard, cached_on_shard
 from mgraph.shard.unit_runs import UnitRun
 from mgraph.types import LEVEL, unreached_of
 
-# Sweeps of the parts on the device that are in reach, until none is, but at most so many.
+# At most this many sweeps of the parts on the device before host parts are streamed.
 MAX_RESIDENT_SWEEPS = 16
 # Sweeps of a host part while it is on the device, for levels and for sums of weights: another one takes longer than the
 # passes that it saves (rmat26 on one H100: BFS 149, 158 and 172 ms with one to three, shortest paths 490, 486 and 571).
@@ -151,9 +152,11 @@ class StreamedSearch:
 
     def settle(self) -> None:
         """Sweep the parts on the device that are in reach, mostly until none is; lower parents over those swept."""
+        if not self.on_device:
+            return
         resident = self.blocks.resident
         is_swept = np.zeros(len(self.on_device), bool)
-        for _ in range(MAX_RESIDENT_SWEEPS if len(is_swept) else 0):
+        for _ in range(MAX_RESIDENT_SWEEPS):
             chosen = self.reach.find()[: len(is_swept)] < self.top
             if not chosen.any():
                 break
