@@ -16,6 +16,7 @@ from zoo import ZOO, random_case
 
 import mgraph as mg
 from mgraph.backends.base import LIMITS
+from mgraph.backends.cpu import CpuBackend
 from mgraph.backends.host_link import HostLink
 from mgraph.comm.threads import open_threads
 from mgraph.generate.rmat import Rmat
@@ -147,11 +148,12 @@ def test_build_leaves_memory_for_what_is_wanted_if_the_graph_fits_then(monkeypat
         uses = lambda survey, layout: InUse(needed, wanted)  # noqa: E731
         return build(Rmat(10), backend, comm, layout="split", in_use_bytes=uses).rows.host_arcs
 
+    num_arcs = build(Rmat(10), CpuBackend(), comm).info.num_arcs
     least = host_arcs(60_000, 60_000)
     more = host_arcs(60_000, 90_000)
     assert more > least
-    # More than there is: all rows but the last are in host memory, unless that is too small.
-    assert host_arcs(60_000, 1 << 30) > more
+    # More than there is: a share of what is left has rows, unless host memory is too small.
+    assert more < host_arcs(60_000, 1 << 30) < num_arcs
     monkeypatch.setattr("mgraph.ingest.host_plan.free_on_host", lambda plan, backend, comm: 100_000)
     assert host_arcs(60_000, 1 << 30) == least
     with pytest.raises(mg.WouldNotFit, match="the graph with its edges in host memory takes"):
@@ -192,6 +194,21 @@ def test_plan_holds_as_many_arcs_as_fit_beside_the_rest():
     twice = SplitPlan(rows, 500, copies=2, **how)
     assert twice.device_arcs(free) == (usable + 1000 - 9000) // 16
     assert twice.host_bytes(free) + twice.resident_bytes(free) == 160_000
+
+
+def test_rows_share_the_device_with_lightest_arcs_where_it_lacks_memory_for_both():
+    rows = Plan(1, order=0, tables=0, rows=80_000, place=0, sort=0)
+    plan = SplitPlan(rows, 0, 80_000, 1, 1, longest_row=0, least_arcs=0, needed=1000, left_free=11_000)
+
+    def arcs(beside):
+        free = 1000 + beside
+        while free - free // 32 < 1000 + beside:
+            free += 1
+        return plan.device_arcs(free)
+
+    assert [arcs(beside) for beside in (0, 5000, 10_000, 12_000)] == [0, 3000, 6000, 6000]
+    # All that is wanted fits, and the rows have more than their share.
+    assert [arcs(beside) for beside in (16_000, 30_000)] == [6000, 20_000]
 
 
 def test_ranges_need_smaller_temporary_memory_than_whole_rows():
