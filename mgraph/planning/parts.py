@@ -75,6 +75,7 @@ EXTRAS = {
     CHECKED: "validation, if it is requested",
     SCORED: "PageRank and HITS",
     JOINED: "spanning forests",
+    SPANNED: "validation of forests",
     COVERED: "bridges",
     CONNECTED: "Steiner trees",
     FROM_MANY: "distances from many sources",
@@ -165,8 +166,7 @@ def _parts_of_rows(sizes: GraphSizes, limits: Limits, peer_memory: bool) -> dict
         parts[CONNECTED] = select(STEINER_TREE, conditions).bytes(sizes)
     if weight and not sizes.directed:
         parts["while msf runs"] = select(SPANNING_FOREST, conditions).bytes(sizes)
-        checking = forest_check_bytes(partition, sizes.num_vertices, sizes.edges, weight)
-        parts[SPANNED] = 24 * owned + checking
+        parts[SPANNED] = _forest_and_check_bytes(sizes, sizes.edges)
     return parts
 
 
@@ -241,7 +241,7 @@ def _host_in_use(sizes: GraphSizes, limits: Limits, peer_memory: bool) -> InUse:
     conditions = Conditions.planned(sizes, limits, "host", peer_memory=peer_memory)
     parts = {"graph": 0} | _parts_over_blocks(sizes, conditions)
     needed = in_use_of(parts)
-    joined = parts.get(JOINED, 0) + parts.get(RESULT_ROUTING, 0)
+    joined = max(parts[JOINED], parts[SPANNED]) + parts.get(RESULT_ROUTING, 0) if JOINED in parts else 0
     return InUse(needed, max(needed, joined, _check_bytes(sizes, parts)))
 
 
@@ -251,7 +251,14 @@ def _parts_over_blocks(sizes: GraphSizes, conditions: Conditions) -> dict[str, i
     parts["while components run"] = select(COMPONENTS, conditions).bytes(sizes)
     if sizes.weight and not sizes.directed:
         parts[JOINED] = select(SPANNING_FOREST, conditions).bytes(sizes)
+        parts[SPANNED] = _forest_and_check_bytes(sizes, 0)
     return parts
+
+
+def _forest_and_check_bytes(sizes: GraphSizes, row_edges: int) -> int:
+    """Return the bytes of a minimum spanning forest, and of its validation; for `row_edges` see the latter."""
+    checking = forest_check_bytes(sizes.partition, sizes.num_vertices, row_edges, sizes.weight, inverted=False)
+    return 24 * sizes.owned + checking
 
 
 def _search_parts(sizes: GraphSizes, conditions: Conditions) -> dict[str, int]:

@@ -66,6 +66,7 @@ def check_forest(rank: Rank, key: str, graph: str) -> list[Violation]:
     forest = rank.objects[key]
     info = shard.info
     weight = np.dtype(shard.info.weight_dtype).itemsize
-    needed = forest_check_bytes(shard.partition, info.num_vertices, -(-info.num_edges // rank.size), weight)
+    row_edges = -(-info.num_edges // rank.size) if shard.has_rows else 0
+    needed = forest_check_bytes(shard.partition, info.num_vertices, row_edges, weight, forest.maximum)
     refuse_check_without_room("a spanning forest", needed, shard, rank.comm)
     return validate_forest(shard, rank.comm, forest.columns, forest.maximum)

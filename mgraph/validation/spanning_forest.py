@@ -15,25 +15,41 @@ many steps as there were rounds, at most log2 n. Arcs are not moved. For the mem
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 
-from mgraph.algorithms.spanning_forest.boruvka import Round, WorkList, boruvka
-from mgraph.algorithms.spanning_forest.kernels import TOP
+from mgraph.algorithms.spanning_forest.boruvka import (
+    MAX_NUMBERED,
+    NUMBER_BITS,
+    WorkList,
+    best_edges,
+    contracted,
+    join_and_renumber,
+)
+from mgraph.algorithms.spanning_forest.kernels import TOP, remove_cycles
 from mgraph.algorithms.spanning_forest.local_edges import forest_weights, order_keys
 from mgraph.comm.base import Communicator
 from mgraph.partition import Partition
 from mgraph.shard.shard import Shard
 from mgraph.shard.user_ids import gather_users
 from mgraph.types import Array, vertex_dtype
+from mgraph.validation import traversal
 from mgraph.validation.spanning_forest_blocks import check_outside_blocks, look_up_over_blocks
 from mgraph.validation.spanning_forest_kernels import check_outside, find_claimed
-from mgraph.validation.traversal import Offenders, Violation, count_offenders, pieces, users_of_owned
+from mgraph.validation.traversal import (
+    PIECE_BYTES,
+    Offenders,
+    Violation,
+    count_offenders,
+    pieces,
+    users_of_own_states,
+    users_of_owned,
+)
 
-# Weights of 32 bits are in one word with an edge's number, of fewer than this many edges.
-NUMBER_BITS = 32
-MAX_NUMBERED = (1 << NUMBER_BITS) - 1
-# For each piece that this rank contributed to the list of all ranks: its start in the list, its sources in user ids.
-OwnPieces = list[tuple[int, Array]]
+# Returns all edges of the forest, in the same order each time, and the offenders of rules 1 and 2.
+LookUp = Callable[[], tuple[WorkList, list[Offenders]]]
 
 
 def validate_forest(shard: Shard, comm: Communicator, columns: dict[str, Array], maximum: bool) -> list[Violation]:
@@ -46,80 +62,59 @@ def validate_forest(shard: Shard, comm: Communicator, columns: dict[str, Array],
     maximum
         Whether it must be a maximum spanning forest.
     """
-    xp = shard.backend.xp
     if shard.has_rows:
         weights, _ = forest_weights(shard, comm, maximum)
-        work, own_pieces, offenders = _look_up(shard, comm, columns, weights)
-        key_dtype: np.dtype = np.dtype(_key_dtype(weights))
         num_nodes = shard.num_owned if comm.size == 1 else shard.partition.num_states
-    else:
-        work, own_pieces, offenders = look_up_over_blocks(shard, comm, columns, maximum)
-        key_dtype = np.dtype(np.int64)
-        num_nodes = shard.partition.num_states
-    taken, above, heaviest = _tree_of_rounds(shard, work, num_nodes, key_dtype)
-    in_cycles = xp.ones(len(work), bool)
-    del work
-    in_cycles[taken] = False
-    del taken
-    # All ranks have the same list of edges; each reports the offenders among those that it contributed.
-    cycles = Offenders(2, "the edge closes a cycle")
-    for start, users in own_pieces:
-        cycles.add(users[in_cycles[start : start + len(users)]].astype(np.int64))
-    if shard.has_rows:
+        above, heaviest, offenders = _join_states(shard, partial(_look_up, shard, comm, columns, weights), num_nodes)
         outside = _check_arcs(shard, weights, above, heaviest)
     else:
+        look_up = partial(look_up_over_blocks, shard, comm, columns, maximum)
+        above, heaviest, offenders = _join_states(shard, look_up, shard.partition.num_states)
         outside = check_outside_blocks(shard, comm, above, heaviest, maximum)
-    return count_offenders(comm, [*offenders, cycles, *outside])
+    return count_offenders(comm, [*offenders, *outside])
 
 
-def forest_check_bytes(partition: Partition, num_vertices: int, edges: int, weight: int) -> int:
+def forest_check_bytes(partition: Partition, num_vertices: int, row_edges: int, weight: int, inverted: bool) -> int:
     """Return the temporary bytes of validate_forest on the fullest rank.
 
     Parameters
     ----------
-    edges
-        Number of edges of the graph on a rank.
+    row_edges
+        Number of edges in a rank's rows, 0 in other layouts.
     weight
         Bytes of a weight.
+    inverted
+        Whether the weights of rows are inverted in a copy, for a maximum spanning forest.
     """
-    owned = partition.num_owned(0)
     states = partition.num_states
     vertex = partition.dtype.itemsize
-    user = vertex_dtype(num_vertices).itemsize
     wide = weight == 8 or states >= MAX_NUMBERED
     # Weights of 64 bits are replaced by keys of 32 bits if their order allows it.
-    tried, narrowed = (24 * edges, 8 * edges) if weight == 8 else (0, 0)
-    table = user * num_vertices if partition.num_ranks > 1 else 0
+    tried, copied = (24 * row_edges, 8 * row_edges) if weight == 8 else (0, 0)
+    if inverted:
+        copied = 2 * weight * row_edges
+    table = vertex_dtype(num_vertices).itemsize * num_vertices if partition.num_ranks > 1 else 0
     listed = (2 * vertex + (16 if wide else 8)) * states
-    # Bytes of a state: best edge, parent, number of the state and of its tree, edge taken, heaviest edge of its round.
-    a_round = (8 + 3 * vertex + 8 + (16 if wide else 4)) * states
-    return max(tried, narrowed + user * owned + listed + max(table, listed + a_round))
-
-
-def _key_dtype(weights: Array) -> type:
-    """Return the integer dtype of the keys of weights."""
-    return np.int32 if weights.dtype.itemsize <= 4 else np.int64
+    # Bytes of a state: whether its edge closes a cycle, best edge, parent, number of the state and of its tree,
+    # heaviest edge of its round. The rounds after the first have at most half as many trees.
+    a_round = (1 + (16 if wide else 8) + 3 * vertex + (8 if wide else 4)) * states
+    return max(tried, copied + listed + max(table, a_round)) + PIECE_BYTES * min(states, traversal.PIECE)
 
 
 def _look_up(
     shard: Shard, comm: Communicator, columns: dict[str, Array], weights: Array
-) -> tuple[WorkList, OwnPieces, list[Offenders]]:
-    """Find the arcs of the forest's edges (rule 1).
-
-    Gather those found on every rank.
-    """
+) -> tuple[WorkList, list[Offenders]]:
+    """Find the arcs of the forest's edges (rule 1); gather those found on every rank."""
     xp = shard.backend.xp
     partition = shard.partition
     no_end = Offenders(1, "an end is not a vertex")
     no_edge = Offenders(1, "the edge is not in the graph")
     no_weight = Offenders(1, "the edge has another weight in the graph")
     own = len(columns["sources"])
-    ids = vertex_dtype(shard.info.num_vertices)
     num_edges = comm.sum(own)[0]
     longest = int(comm.allreduce(np.array([own]), "max")[0])
-    wide = weights.dtype.itemsize == 8 or num_edges >= MAX_NUMBERED
-    work = WorkList.empty(shard.backend, num_edges, partition.dtype, wide, NUMBER_BITS)
-    own_pieces = []
+    all_ends = xp.empty((num_edges, 2), partition.dtype)
+    all_keys = xp.empty(num_edges, np.int64)
     found = 0
     positions = None if shard.position_of_user is None else gather_users(shard, comm, shard.position_of_user)
     for piece in pieces(longest):
@@ -138,15 +133,12 @@ def _look_up(
         ends = xp.stack([partition.state(near), shard.rows.targets[arcs].astype(np.int64)], axis=1)
         parts = [ends.ravel().astype(partition.dtype), order_keys(xp, weights[arcs])]
         of_ranks = [comm.alltoallv([part] * comm.size) for part in parts]
-        own_pieces.append((found + sum(len(keys) for keys in of_ranks[1][: comm.rank]), users.astype(ids)))
         ends, keys = (xp.concatenate(part) for part in of_ranks)
-        indices = found + xp.arange(len(keys))
-        work.ends[2 * found : 2 * (found + len(keys))] = ends
-        work.keys[found : found + len(keys)] = keys if wide else keys << NUMBER_BITS | indices
-        if work.edges is not None:
-            work.edges[found : found + len(keys)] = indices
+        all_ends[found : found + len(keys)] = ends.reshape(-1, 2)
+        all_keys[found : found + len(keys)] = keys
         found += len(keys)
-    return work.first(found), own_pieces, [no_end, no_edge, no_weight]
+    work = WorkList.numbered(shard.backend, all_ends[:found].ravel(), all_keys[:found], weights.dtype.itemsize)
+    return work, [no_end, no_edge, no_weight, Offenders(2, "the edge closes a cycle")]
 
 
 def _are_vertices(shard: Shard, users: Array) -> Array:
@@ -189,29 +181,42 @@ def _find(shard: Shard, near: Array, far: Array) -> Array:
     return xp.where(is_position, arcs, TOP)
 
 
-def _tree_of_rounds(shard: Shard, work: WorkList, num_nodes: int, key_dtype: np.dtype) -> tuple[Array, Array, Array]:
-    """Join the states by Boruvka's rounds.
+def _join_states(shard: Shard, look_up: LookUp, num_nodes: int) -> tuple[Array, Array, list[Offenders]]:
+    """Join the states by Boruvka's rounds over the forest's edges (rule 2).
 
-    Return the edges taken, and the parent and key of each tree node. The nodes are the states, then the trees of each
+    Return the parent and key of each tree node, and the offenders. The nodes are the states, then the trees of each
     round. A node's key is that of the edge by which it joined its parent.
     """
-    xp = shard.backend.xp
-    wide = work.edges is not None
+    backend = shard.backend
+    xp = backend.xp
+    work, offenders = look_up()
+    is_wide = work.edges is not None
+    key_dtype = np.dtype(np.int64 if is_wide else np.int32)
     lowest = np.iinfo(key_dtype).min
-    trees = []
-    heaviest = []
-
-    def record_round(done: Round) -> None:
-        best = done.best
-        keys = xp.empty(len(best), key_dtype)
-        for piece in pieces(len(best)):
-            found = best[piece] != TOP
-            of_edges = work.keys[xp.where(found, best[piece], 0)] if wide else best[piece] >> NUMBER_BITS
-            keys[piece] = xp.where(found, of_edges, lowest)
-        trees.append(done.labels)
+    close_cycles = xp.ones(len(work), bool)
+    trees, heaviest = [], []
+    num_trees = num_nodes
+    while len(work):
+        best, least, above = best_edges(backend, work, num_trees)
+        remove_cycles[backend](0, num_trees, above)
+        joined, _ = join_and_renumber(backend, above)
+        keys = xp.empty(num_trees, key_dtype)
+        for piece in pieces(num_trees):
+            found = least[piece] if is_wide else least[piece] >> NUMBER_BITS
+            keys[piece] = xp.where(best[piece] != TOP, found, lowest)
+            are_joined = joined.numbers[1:][piece] == joined.numbers[:-1][piece]
+            close_cycles[best[piece][are_joined] & work.name_mask] = False
+        trees.append(joined.labels)
         heaviest.append(keys)
-
-    taken, _, num_trees = boruvka(shard.backend, work, num_nodes, after_round=record_round)
+        num_left = len(work) - (num_trees - joined.num_trees)
+        num_trees = joined.num_trees
+        del best, least, above, joined
+        work = contracted(backend, work, trees[-1], num_left)
+    if close_cycles.any():
+        # The list has the same order again.
+        work, _ = look_up()
+        offenders[-1].add(users_of_own_states(shard, work.ends[2 * xp.flatnonzero(close_cycles)]))
+    del work, close_cycles
     # The final trees are their own parents.
     trees.append(xp.arange(num_trees))
     heaviest.append(xp.full(num_trees, lowest, key_dtype))
@@ -222,7 +227,7 @@ def _tree_of_rounds(shard: Shard, work: WorkList, num_nodes: int, key_dtype: np.
         above[start:end] = labels
         above[start:end] += above.dtype.type(end if k < len(trees) - 1 else start)
         start = end
-    return taken, above, xp.concatenate(heaviest)
+    return above, xp.concatenate(heaviest), offenders
 
 
 def _check_arcs(shard: Shard, weights: Array, above: Array, heaviest: Array) -> list[Offenders]:

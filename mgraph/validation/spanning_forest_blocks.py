@@ -9,51 +9,52 @@ from mgraph.comm.base import Communicator
 from mgraph.shard.edge_blocks import require_blocks
 from mgraph.shard.shard import Shard
 from mgraph.shard.user_ids import gather_users, weights_of_order
-from mgraph.types import LEVEL, Array, vertex_dtype
+from mgraph.types import LEVEL, Array
 from mgraph.validation.spanning_forest_blocks_kernels import check_outside_edges, find_claimed_edges
-from mgraph.validation.traversal import Offenders, pieces, users_of_owned
+from mgraph.validation.traversal import Offenders, pieces, users_of_own_states, users_of_owned
+
+# Of an edge that no graph has.
+NO_NAME = -1
 
 
 def look_up_over_blocks(
     shard: Shard, comm: Communicator, columns: dict[str, Array], maximum: bool
-) -> tuple[WorkList, list[tuple[int, Array]], list[Offenders]]:
+) -> tuple[WorkList, list[Offenders]]:
     """Find the forest's edges in the blocks of all ranks (rule 1); gather those found on every rank."""
     xp = shard.backend.xp
-    partition = shard.partition
     no_end = Offenders(1, "an end is not a vertex")
     no_edge = Offenders(1, "the edge is not in the graph")
     no_weight = Offenders(1, "the edge has another weight in the graph")
-    sources, targets, weights = (columns[name] for name in ("sources", "targets", "weights"))
-    in_range = (xp.minimum(sources, targets) >= 0) & (xp.maximum(sources, targets) < shard.info.num_vertices)
-    no_end.add(sources[~in_range])
-    sources, targets, weights = (column[in_range] for column in (sources, targets, weights))
-    near, far = _positions(shard, comm, sources, targets)
-    # A vertex without arcs has a position beyond the last.
-    have_arcs = xp.maximum(near, far) < partition.num_positions
-    no_edge.add(sources[~have_arcs])
-    near, far, sources, weights = (column[have_arcs] for column in (near, far, sources, weights))
-    names = xp.minimum(near, far) << 32 | xp.maximum(near, far)
-    of_ranks = comm.alltoallv([names] * comm.size)
-    all_names = xp.concatenate(of_ranks)
-    claimed = xp.unique(all_names)
+    cycles = Offenders(2, "the edge closes a cycle")
+    positions = None if shard.position_of_user is None else gather_users(shard, comm, shard.position_of_user)
+    names = xp.empty(len(columns["sources"]), np.int64)
+    for piece in pieces(len(names)):
+        names[piece], are_vertices = _names(shard, positions, columns, piece)
+        no_end.add(columns["sources"][piece][~are_vertices])
+    claimed, again = _gathered(shard, comm, names)
+    cycles.add(users_of_own_states(shard, shard.partition.state(again >> 32)))
+    del names, again
     is_there, keys = _find(shard, comm, claimed, maximum)
-    places = xp.searchsorted(claimed, all_names)
-    are_there = is_there[places] != 0
-    first = sum(len(part) for part in of_ranks[: comm.rank])
-    own = slice(first, first + len(names))
-    no_edge.add(sources[~are_there[own]])
-    found = keys[places[own][are_there[own]]]
-    stored = weights_of_order(xp, ~found if maximum else found, np.dtype(shard.info.weight_dtype))
-    sources, weights = (column[are_there[own]] for column in (sources, weights))
-    no_weight.add(sources[stored.astype(weights.dtype) != weights])
-    all_names, places = (column[are_there] for column in (all_names, places))
-    ends = xp.empty((len(all_names), 2), partition.dtype)
-    ends[:, 0] = partition.state(all_names >> 32)
-    ends[:, 1] = partition.state(all_names & (2**32 - 1))
-    work = WorkList(ends.ravel(), keys[places], xp.arange(len(all_names)))
-    start = int(are_there[:first].sum())
-    users = sources.astype(vertex_dtype(shard.info.num_vertices))
-    return work, [(start, users)], [no_end, no_edge, no_weight]
+    for piece in pieces(len(columns["sources"])):
+        sources, weights = columns["sources"][piece], columns["weights"][piece]
+        names, are_vertices = _names(shard, positions, columns, piece)
+        have_arcs = names != NO_NAME
+        places = xp.searchsorted(claimed, names[have_arcs])
+        are_edges = have_arcs.copy()
+        are_edges[have_arcs] = is_there[places] != 0
+        no_edge.add(sources[are_vertices & ~are_edges])
+        found = keys[places[is_there[places] != 0]]
+        stored = weights_of_order(xp, ~found if maximum else found, np.dtype(shard.info.weight_dtype))
+        no_weight.add(sources[are_edges][stored.astype(weights.dtype) != weights[are_edges]])
+    if not is_there.all():
+        claimed, keys = claimed[is_there != 0], keys[is_there != 0]
+    del is_there
+    ends = xp.empty((len(claimed), 2), shard.partition.dtype)
+    for piece in pieces(len(claimed)):
+        ends[piece, 0] = shard.partition.state(claimed[piece] >> 32)
+        ends[piece, 1] = shard.partition.state(claimed[piece] & (2**32 - 1))
+    work = WorkList.numbered(shard.backend, ends.ravel(), keys, np.dtype(shard.info.weight_dtype).itemsize)
+    return work, [no_end, no_edge, no_weight, cycles]
 
 
 def check_outside_blocks(
@@ -81,12 +82,35 @@ def check_outside_blocks(
     return [crossing, better]
 
 
-def _positions(shard: Shard, comm: Communicator, sources: Array, targets: Array) -> tuple[Array, Array]:
-    """Return the positions of both ends."""
-    if shard.position_of_user is None:
-        return sources.astype(np.int64), targets.astype(np.int64)
-    table = gather_users(shard, comm, shard.position_of_user)
-    return table[sources].astype(np.int64), table[targets].astype(np.int64)
+def _names(shard: Shard, positions: Array | None, columns: dict[str, Array], piece: slice) -> tuple[Array, Array]:
+    """Return the names of claimed edges, and a mask of those of which both ends are vertices.
+
+    It is NO_NAME if an end is no vertex, or one without arcs, which has a position beyond the last.
+    """
+    xp = shard.backend.xp
+    ends = [columns["sources"][piece], columns["targets"][piece]]
+    are_vertices = (xp.minimum(*ends) >= 0) & (xp.maximum(*ends) < shard.info.num_vertices)
+    near, far = (xp.where(are_vertices, users, 0) for users in ends)
+    if positions is not None:
+        near, far = positions[near].astype(np.int64), positions[far].astype(np.int64)
+    are_positions = are_vertices & (xp.maximum(near, far) < shard.partition.num_positions)
+    return xp.where(are_positions, xp.minimum(near, far) << 32 | xp.maximum(near, far), NO_NAME), are_vertices
+
+
+def _gathered(shard: Shard, comm: Communicator, names: Array) -> tuple[Array, Array]:
+    """Return the names of all ranks in order, each once, and those that occur again.
+
+    The array of names is sorted too.
+    """
+    xp = shard.backend.xp
+    if comm.size > 1:
+        names = xp.concatenate(comm.alltoallv([names] * comm.size))
+    names.sort()
+    names = names[int((names == NO_NAME).sum()) :]
+    is_again = xp.zeros(len(names), bool)
+    is_again[1:] = names[1:] == names[:-1]
+    again = names[is_again]
+    return (names[~is_again] if len(again) else names), again
 
 
 def _find(shard: Shard, comm: Communicator, claimed: Array, maximum: bool) -> tuple[Array, Array]:

@@ -28,7 +28,7 @@ extern "C" __global__ void __launch_bounds__(1024)
     check_outside_edges(i64 lo, i64 hi, const i64* unit_tiles, const i64* unit_segments,
                         const i64* tile_edges, const i64* tile_starts, const u32* words,
                         const weight_t* weights, const i64* bounds, const id_t* above,
-                        const i64* heaviest, u8* crosses, u8* lighter) {
+                        const out_t* heaviest, u8* crosses, u8* lighter) {
   i64 segment_bits = bounds[0];
   u32 mask = (u32)(((i64)1 << segment_bits) - 1);
   visit_edges(lo, hi, {unit_tiles, unit_segments, tile_edges, tile_starts, words},

@@ -39,7 +39,7 @@ def find_claimed_edges(
                     keys[place] = ~weight_sort_key(weights[e]) if bounds[3] else weight_sort_key(weights[e])
 
 
-@kernel(lanes=1024, block=1024, weight_t="weights", id_t="above")
+@kernel(lanes=1024, block=1024, weight_t="weights", id_t="above", out_t="heaviest")
 def check_outside_edges(
     lo, hi, unit_tiles, unit_segments, tile_edges, tile_starts, words, weights, bounds, above, heaviest, crosses,
     lighter,

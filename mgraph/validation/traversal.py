@@ -106,6 +106,15 @@ def users_of_owned(shard: Shard, piece: slice) -> Array:
     return shard.user_of_local[piece].astype(np.int64)
 
 
+def users_of_own_states(shard: Shard, states: Array) -> Array:
+    """Return the user ids of those states that this rank owns, as int64."""
+    local = states.astype(np.int64) - shard.rank * shard.partition.stride
+    local = local[(local >= 0) & (local < shard.num_owned)]
+    if shard.user_of_local is None:
+        return shard.partition.offset(shard.rank) + local
+    return shard.user_of_local[local].astype(np.int64)
+
+
 def validate_traversal(
     shard: Shard,
     comm: Communicator,

@@ -206,7 +206,7 @@ def test_plan_prints_needs_and_advice():
         "not counted as needed: edge blocks, if a sweep is requested; the lightest arcs" in run("plan", "rmat:9").stdout
     )
     assert (
-        "not counted as needed: PageRank and HITS; spanning forests\n"
+        "not counted as needed: PageRank and HITS; spanning forests; validation of forests\n"
         in run("plan", "rmat:9", "--layout", "compact").stdout
     )
     line = refused("plan", "rmat:24", "--ranks", 2, "--memory", "1GiB", code=5)

@@ -169,7 +169,7 @@ def test_validation_that_would_not_fit_is_refused_before_it_begins(num_ranks, mo
     with InProcessCluster(num_ranks) as cluster, Graph.from_source(Rmat(10), cluster=cluster) as g:
         found = {"components": connected_components(g), "forest": minimum_spanning_forest(g)}
         for what, (check, needed_bytes) in checks.items():
-            edges = () if what == "components" else (-(-g.num_edges // num_ranks), 1)
+            edges = () if what == "components" else (-(-g.num_edges // num_ranks), 1, False)
             needed = needed_bytes(cluster._objects[0][g._key].partition, g.num_vertices, *edges)
             monkeypatch.setattr(CpuBackend, "free_bytes", lambda self, free=needed: free)
             validate(found[what])

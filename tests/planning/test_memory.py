@@ -440,13 +440,29 @@ def test_validation_uses_the_planned_memory(num_ranks, monkeypatch):
     one_core = InProcessCluster(num_ranks, make_backend=lambda: CpuBackend(1))
     with one_core as cluster, mg.rmat(15, cluster=cluster) as g:
         partition = cluster._objects[0][g._key].partition
+        own_edges = g.num_edges // num_ranks
         planned = {
             mg.connected_components: labels_check_bytes(partition, g.num_vertices),
-            mg.minimum_spanning_forest: forest_check_bytes(partition, g.num_vertices, g.num_edges // num_ranks, 1),
+            mg.minimum_spanning_forest: forest_check_bytes(partition, g.num_vertices, own_edges, 1, inverted=False),
         }
         for search, wanted in planned.items():
             with search(g) as found:
                 check_peak_of_validation(found, wanted, num_ranks)
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize(("layout", "weights"), [("rows", "int"), ("compact", "int"), ("compact", "float64")])
+def test_validation_of_forests_uses_the_planned_memory(layout, weights, monkeypatch):
+    monkeypatch.setattr(validation, "PIECE", 1 << 9)
+    one_core = InProcessCluster(1, make_backend=lambda: CpuBackend(1))
+    with one_core as cluster, mg.rmat(17, weights=weights, cluster=cluster, layout=layout) as g:
+        partition = cluster._objects[0][g._key].partition
+        weight = np.dtype(g.info.weight_dtype).itemsize
+        row_edges = g.num_edges if layout == "rows" else 0
+        for maximum in (False, True):
+            wanted = forest_check_bytes(partition, g.num_vertices, row_edges, weight, inverted=maximum)
+            with mg.minimum_spanning_forest(g, maximum=maximum) as found:
+                check_peak_of_validation(found, wanted, 1)
 
 
 @pytest.mark.ci

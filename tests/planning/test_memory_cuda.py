@@ -23,6 +23,7 @@ from mgraph.planning.parts import BUILT
 from mgraph.shard.batches import blocks_beside
 from mgraph.shard.edge_blocks import require_blocks
 from mgraph.shard.user_ids import edges_of_users
+from mgraph.validation.spanning_forest import forest_check_bytes, validate_forest
 
 
 @contextlib.contextmanager
@@ -155,13 +156,20 @@ def test_forest_over_blocks_uses_the_planned_memory(cuda, maximum, monkeypatch):
     monkeypatch.setattr(forest_blocks, "_capacity", lambda *_, **__: least)
     with high_water(backend) as seen:
         found = msf_over_blocks(shard, comm, Trace(backend, comm), maximum)
-        edges_of_users(shard, comm, found)
+        _, columns = edges_of_users(shard, comm, found)
     info = shard.info
     weights = np.dtype(info.weight_dtype), info.max_weight
     sizes = GraphSizes(info.num_vertices, info.num_edges, info.directed, shard.partition, *weights)
     ratios = [most / forest_blocks._bytes(sizes) for most in seen]
     print(f"forest over blocks, maximum {maximum}: used, pooled / planned", *(f"{r:.3f}" for r in ratios))
     assert 0.6 < ratios[0] < 1.02
+    with high_water(backend) as seen:
+        assert validate_forest(shard, comm, columns, maximum) == []
+    checking = forest_check_bytes(shard.partition, info.num_vertices, 0, weights[0].itemsize, inverted=maximum)
+    ratios = [most / checking for most in seen]
+    print("its validation: used, pooled / planned", *(f"{r:.3f}" for r in ratios))
+    # Of a piece there may be fewer temporary words.
+    assert 0.5 < ratios[0] < 1.02
 
 
 @pytest.mark.gpu

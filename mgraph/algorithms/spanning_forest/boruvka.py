@@ -33,6 +33,10 @@ from mgraph.comm.base import Communicator
 from mgraph.shard.user_ids import translated
 from mgraph.types import Array, none_of
 
+# Keys of 32 bits are in one word with an edge's number, of fewer than this many edges.
+NUMBER_BITS = 32
+MAX_NUMBERED = (1 << NUMBER_BITS) - 1
+
 # Makes one rank's best names, and the trees they lead to, those of all ranks.
 Agree = Callable[[Array, Array], tuple[Array, Array]]
 
@@ -55,6 +59,16 @@ class WorkList:
         xp = backend.xp
         edges = xp.empty(capacity, np.int64) if wide else None
         return cls(xp.empty(2 * capacity, dtype), xp.empty(capacity, np.int64), edges, shift)
+
+    @classmethod
+    def numbered(cls, backend: Backend, ends: Array, keys: Array, key_bytes: int) -> WorkList:
+        """Return a list of edges of which the numbers are the names; the array of keys becomes its own."""
+        numbers = backend.xp.arange(len(keys))
+        if key_bytes > 4 or len(keys) >= MAX_NUMBERED:
+            return cls(ends, keys, numbers)
+        keys <<= NUMBER_BITS
+        keys |= numbers
+        return cls(ends, keys, None, NUMBER_BITS)
 
     @property
     def name_mask(self) -> int:
@@ -137,7 +151,7 @@ def boruvka(
     num_taken = 0
     tables: list[Array] = []
     while more(len(work)):
-        best, least, above = _best_edges(backend, work, num_trees)
+        best, least, above = best_edges(backend, work, num_trees)
         if agree is not None:
             best, above = agree(best, above)
         remove_cycles[backend](0, num_trees, above)
@@ -161,7 +175,7 @@ def boruvka(
     return taken[:num_taken], tree_of, num_trees
 
 
-def _best_edges(backend: Backend, work: WorkList, num_trees: int) -> tuple[Array, Array, Array]:
+def best_edges(backend: Backend, work: WorkList, num_trees: int) -> tuple[Array, Array, Array]:
     """Return of every tree its lightest edge's name and key, TOP where none leaves it, and the tree it leads to."""
     xp = backend.xp
     dtype = work.ends.dtype
@@ -176,6 +190,16 @@ def _best_edges(backend: Backend, work: WorkList, num_trees: int) -> tuple[Array
     above = xp.arange(num_trees, dtype=dtype)
     hook[backend](0, len(work), work.ends, names, best, above)
     return best, least, above
+
+
+def contracted(backend: Backend, work: WorkList, labels: Array, capacity: int) -> WorkList:
+    """Return the edges of a list between trees, at most `capacity`, by the trees' new numbers."""
+    counters = backend.xp.zeros(3, np.int64)
+    rest = WorkList.empty(backend, capacity, work.ends.dtype, work.edges is not None, work.shift)
+    contract[backend](
+        0, len(work), work.ends, work.keys, work.edges, labels, counters, rest.ends, rest.keys, rest.edges
+    )
+    return rest.first(int(counters[1]))
 
 
 def agree_on_best(

@@ -53,7 +53,7 @@ def check_outside_edges(draw: st.DrawFn) -> Case:
         "weights": random.integers(0, 3, len(args["words"])).astype(kinds.weight),
         "bounds": np.array([SEGMENT_BITS, draw(st.integers(0, 1))]),
         "above": np.concatenate([*above, last]).astype(kinds.vertex),
-        "heaviest": random.integers(-3, 3, starts[-1]),
+        "heaviest": random.integers(-3, 3, starts[-1]).astype(draw(st.sampled_from([np.int32, np.int64]))),
         "crosses": np.zeros(2 * half, np.uint8),
         "lighter": np.zeros(2 * half, np.uint8),
     }
