@@ -73,8 +73,10 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        _import_numba()
-        return getattr(importlib.import_module(f"mgraph.cli.{COMMANDS[name][0]}"), name.replace("-", "_"))
+        with _deferred_signals():
+            _import_numba()
+            module = importlib.import_module(f"mgraph.cli.{COMMANDS[name][0]}")
+        return getattr(module, name.replace("-", "_"))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -129,6 +131,27 @@ class Commands(click.Group):
             _discard(sys.stdout)
             _discard(sys.stderr)
         sys.exit(code if isinstance(code, int) else 0)
+
+
+@contextlib.contextmanager
+def _deferred_signals() -> Iterator[None]:
+    """Defer SIGINT and SIGTERM to the end of a block of imports.
+
+    What a handler raises within an import can be lost, and the command would run to its end: Python ignores exceptions
+    in `__del__` and in callbacks of weak references, one of which runs at the end of each import, and modules that try
+    other imports may catch all exceptions.
+
+    The signals are blocked in this thread; their handlers stay set. Threads that the block starts inherit this for
+    good, so the system leaves the signals to this one. A thread that was there before may get them at once, but a
+    process of the command line has none.
+    """
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    try:
+        # Sets the mask before it runs the handler of a signal that came earlier, which may raise.
+        signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def _import_numba() -> None:

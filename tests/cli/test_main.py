@@ -292,6 +292,44 @@ def test_interrupt_ends_in_one_line():
     assert (process.returncode, out, err) == (130, "", "mgraph: interrupted\n")
 
 
+# Code of a module in which what the handler of a signal raises is lost.
+LOSSES = {
+    "callback of a weak reference": "referent = {1}; reference = weakref.ref(referent, send); del referent",
+    "__del__": "type('Sender', (), {'__del__': send})()",
+    "except": "try:\n    send()\nexcept BaseException:\n    pass",
+}
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize(
+    ("number", "code", "line"),
+    [(signal.SIGINT, 130, "mgraph: interrupted\n"), (signal.SIGTERM, 143, "mgraph: terminated\n")],
+)
+def test_signal_during_imports_is_not_lost(number, code, line, loss, tmp_path, monkeypatch):
+    send = f"def send(*_): signal.raise_signal({number})"
+    command = "@click.command()\ndef stub(): print('the command ran')"
+    (tmp_path / "stub.py").write_text("\n".join(["import signal, weakref, click", send, LOSSES[loss], command]))
+    monkeypatch.setattr("mgraph.cli.__path__", [*mgraph.cli.__path__, str(tmp_path)])
+    monkeypatch.setitem(COMMANDS, "stub", ("stub", ""))
+    monkeypatch.delitem(sys.modules, "mgraph.cli.stub", raising=False)
+    handler = signal.getsignal(signal.SIGINT)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    result = run("stub", code=code)
+    assert (result.stdout, result.stderr) == ("", line)
+    assert signal.getsignal(signal.SIGINT) is handler
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == mask
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signal_before_the_command_line_is_imported_ends_the_process_silently(number, tmp_path):
+    (tmp_path / "click.py").write_text(
+        f"import signal\ntry:\n    signal.raise_signal({number})\nexcept BaseException:\n    pass\n"
+    )
+    path = os.pathsep.join([str(tmp_path), ENVIRONMENT["PYTHONPATH"]])
+    process = start("--version", env=ENVIRONMENT | {"PYTHONPATH": path})
+    assert (*process.communicate(timeout=60), process.returncode) == ("", "", -number)
+
+
 @pytest.mark.parametrize("suffix", [".npz", ".csv", ".csr"])
 def test_edges_that_the_disk_cannot_hold_are_refused(tmp_path, suffix):
     result = run("generate", "rmat:50", tmp_path / f"edges{suffix}", code=5)
