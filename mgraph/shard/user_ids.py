@@ -347,8 +347,8 @@ def _columns_of_names(shard: Shard, comm: Communicator, edges: NamedEdges) -> li
     xp = shard.backend.xp
     near = edges.lower
     far = edges.higher
-    weights = weights_of_order(xp, edges.keys, np.dtype(shard.info.weight_dtype))
-    # All columns at once, and their sort, are the most that a forest takes.
+    dtype = np.dtype(shard.info.weight_dtype)
+    weights = weights_of_order(xp, edges.keys, dtype).astype(dtype, copy=False)
     edges.names = edges.keys = xp.empty(0, np.int64)
     if shard.user_of_local is not None:
         users = users_of_states(shard, comm)
@@ -375,17 +375,25 @@ def rows_of_arcs(shard: Shard, arcs: Array) -> Array:
 
 
 def sort_edges(shard: Shard, columns: list[Array]) -> list[Array]:
-    """Sort edges by source, then target: the first two columns."""
+    """Sort edges by source, then target: the first two columns. Those given may be freed."""
     xp = shard.backend.xp
     n = shard.info.num_vertices
     if isinstance(shard.backend, CpuBackend) and n < COUNTED_VALUES * len(columns[0]):
         return _sort_counted(columns)
     if bits := _packed_bits(shard, columns):
         return _sort_packed(shard, columns, *bits)
-    # Up to 3 billion vertices one 64-bit key sorts by both ends.
-    packed = n * n < 1 << 63
-    order = xp.argsort(columns[0] * n + columns[1]) if packed else xp.lexsort(xp.stack(columns[1::-1]))
-    return [column[order] for column in columns]
+    if n * n >= 1 << 63:
+        order = xp.lexsort(xp.stack(columns[1::-1]))
+        return [column[order] for column in columns]
+    # Up to 3 billion vertices both ends are in one word, which takes their place.
+    words = columns[0] * n
+    words += columns[1]
+    del columns[:2]
+    order = xp.argsort(words)
+    words = words[order]
+    others = [columns.pop(0)[order] for _ in range(len(columns))]
+    del order
+    return [words // n, words % n, *others]
 
 
 def _packed_bits(shard: Shard, columns: list[Array]) -> tuple[int, int] | None:

@@ -95,9 +95,9 @@ def forest_check_bytes(partition: Partition, num_vertices: int, row_edges: int, 
         copied = 2 * weight * row_edges
     table = vertex_dtype(num_vertices).itemsize * num_vertices if partition.num_ranks > 1 else 0
     listed = (2 * vertex + (16 if wide else 8)) * states
-    # Bytes of a state: whether its edge closes a cycle, best edge, parent, number of the state and of its tree,
-    # heaviest edge of its round. The rounds after the first have at most half as many trees.
-    a_round = (1 + (16 if wide else 8) + 3 * vertex + (8 if wide else 4)) * states
+    # Bytes of a state: whether its edge closes a cycle, best edge, parent, number, a copy of the sums that become the
+    # numbers, tree, heaviest edge of its round. The rounds after the first have at most half as many trees.
+    a_round = (1 + (16 if wide else 8) + 4 * vertex + (8 if wide else 4)) * states
     return max(tried, copied + listed + max(table, a_round)) + PIECE_BYTES * min(states, traversal.PIECE)
 
 

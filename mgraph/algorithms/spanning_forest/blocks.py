@@ -310,13 +310,14 @@ def _beside_lists(partition: Partition, *, is_wide: bool) -> int:
     """Return the bytes of what is held beside two lists: trees, and edges taken."""
     vertex = partition.dtype.itemsize
     if partition.cyclic and partition.num_ranks == 1 and not is_wide:
-        # Every position joins another: its lightest edge and that edge's name; above, number, the labels before and
-        # after. The rounds have half as many trees. Edges are taken when one of the lists is gone.
-        a_position = 2 * 8 + 5 * vertex
+        # Every position joins another: its lightest edge and that edge's name; above, number, a copy of the sums that
+        # become the numbers, the labels before and after. The rounds have half as many trees. Edges are taken when one
+        # of the lists is gone.
+        a_position = 2 * 8 + 6 * vertex
     else:
-        # In rounds: best edge, least key, edge taken and its key; above, number, the labels before and after; and edges
-        # taken before.
-        a_position = 4 * 8 + 4 * vertex + 16
+        # In rounds: best edge, least key, edge taken and its key; above, number, a copy of the sums, the labels before
+        # and after; and edges taken before.
+        a_position = 4 * 8 + 5 * vertex + 16
     return a_position * partition.num_positions
 
 
@@ -325,8 +326,8 @@ def _bytes(sizes: GraphSizes) -> int:
     partition = sizes.partition
     is_wide = sizes.weight > 4
     lists = 2 * _list_bytes(partition) * min(sizes.edges, _least_capacity(partition, is_wide=is_wide))
-    # Three columns in user ids, and a sort by key and index; or columns sent and received, and where to.
-    result = (8 * 8 if partition.num_ranks == 1 else 10 * 8 + sizes.id_bytes) * partition.num_positions
+    # Weights, and a sort of words with both ends and their index; or columns sent and received, and where to.
+    result = (5 * 8 + sizes.weight if partition.num_ranks == 1 else 10 * 8 + sizes.id_bytes) * partition.num_positions
     return max(lists + _beside_lists(partition, is_wide=is_wide), result)
 
 
