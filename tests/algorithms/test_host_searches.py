@@ -29,6 +29,7 @@ from mgraph.backends.host_memory import FreeMemory
 from mgraph.cluster.in_process import InProcessCluster
 from mgraph.ingest.build import build
 from mgraph.planning.memory import plan_graph
+from mgraph.shard import host_blocks
 from mgraph.shard.host_blocks import HostBlocks
 from mgraph.store import blocks as stored_blocks
 from mgraph.store.manifest import open_store
@@ -75,7 +76,7 @@ def test_predecessors_take_no_pass_of_their_own(num_ranks, clusters):
 def test_results_do_not_depend_on_how_often_blocks_are_swept(clusters, monkeypatch):
     case = random_case(3, 400)
     monkeypatch.setattr(reach, "EARLY_SHARE", 0)
-    for name in ("MAX_RESIDENT_SWEEPS", "LEVEL_SWEEPS", "WEIGHT_SWEEPS"):
+    for name in ("RESIDENT_SWEEPS", "LEVEL_SWEEPS", "WEIGHT_SWEEPS"):
         monkeypatch.setattr(streamed_search, name, 1)
         for num_ranks in (1, 3):
             with resident_share(0.4), host_graph(case, clusters[num_ranks], "degree") as g:
@@ -132,7 +133,8 @@ def test_parts_out_of_reach_are_skipped(clusters):
             assert stats.link_bytes == [sum(step["link_bytes"] for step in stats.supersteps)]
 
 
-def test_parts_on_the_device_out_of_reach_are_not_swept(clusters):
+def test_parts_on_the_device_out_of_reach_are_not_swept(clusters, monkeypatch):
+    monkeypatch.setattr(host_blocks, "MIN_PARTS_ON_DEVICE", 64)
     with resident_share(1.0), host_graph(DEEP, clusters[1], "natural") as g:
         for search in (mg.bfs, mg.sssp):
             # As many sweeps as levels, three hundred, each of a few parts.
