@@ -4,6 +4,7 @@
     python bench/host_layout.py rmat:27 --backend cuda --record
     python bench/host_layout.py rmat:26 --backend cuda --layout split --memory 9GB
     python bench/host_layout.py rmat:31 --backend cuda --alone
+    python bench/host_layout.py rmat:26 --backend cuda --layout managed --memory 4.6GiB --call bfs
 
 The graph is built in the compact layout, in all of the memory, and then in the layout host, or --layout split, with a
 limit of --memory (the setting `mgraph.device-memory`; by default half of what the compact layout needs, as planned).
@@ -15,7 +16,8 @@ them to the bit. With --alone there is no compact graph, so that the graph may b
 the link by the whole time of a call. `streaming` is their rate in the supersteps that stream parts, beside a plain
 stream of the same parts from pinned memory, measured in the same run. `of model` divides the time by that of the copies
 at this rate plus that of the compact layout; `of compact` by the latter alone. In the layout split nothing is streamed:
-these columns are empty.
+these columns are empty. So they are with --layout managed, the compact layout in managed memory, on a GPU of which all
+but --memory is occupied: the driver moves pages to the device as kernels access them.
 
 All columns are medians over the runs of a call. With --backend cpu each part is copied, and then processed by the cores
 of the host: `streaming` is of both.
@@ -23,14 +25,17 @@ of the host: `streaming` is of both.
 
 from __future__ import annotations
 
+import contextlib
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import click
 import dask
 import record
+from dask.utils import parse_bytes
+from managed_memory import occupy, use_managed_memory
 
 import mgraph as mg
 from mgraph.api.graph500 import random_roots
@@ -40,7 +45,6 @@ from mgraph.cli.options import print_trace
 from mgraph.cluster.base import Rank
 from mgraph.formatting import readable_bytes
 from mgraph.generate.spec import parse_spec
-from mgraph.ingest.build import Layout
 from mgraph.planning.memory import plan_graph
 
 COLUMNS = ("call", "ms", "compact ms", "of compact", "passes", "over the link", "GB/s", "streaming", "of model")
@@ -157,11 +161,24 @@ def row_of(facts: dict[str, Any]) -> str:
     return f"| {' | '.join(map(str, cells))} |"
 
 
+@contextlib.contextmanager
+def limited_graph(graph: str, connect: dict[str, Any], layout: str, memory: str | None) -> Iterator[mg.Graph]:
+    """Yield the graph in a layout, on ranks that have this much memory."""
+    is_managed = layout == "managed"
+    limits = {"mgraph.device-memory": memory} if memory and not is_managed else {}
+    with dask.config.set(limits), mg.connect(**connect) as cluster:
+        free = min(cluster.run(use_managed_memory)) if is_managed else 0
+        with mg.read(graph, cluster=cluster, layout="compact" if is_managed else layout) as g:
+            if is_managed:
+                cluster.run(occupy, free - parse_bytes(memory))
+            yield g
+
+
 @click.command(help=__doc__)
 @click.argument("graph")
 @click.option("--backend", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True)
 @click.option("--workers", "num_ranks", type=click.IntRange(1), default=1, show_default=True)
-@click.option("--layout", type=click.Choice(["host", "split"]), default="host", show_default=True)
+@click.option("--layout", type=click.Choice(["host", "split", "managed"]), default="host", show_default=True)
 @click.option("--memory", help="The limit of each rank, such as 24GiB.")
 @click.option("--call", "calls", type=click.Choice(list(CALLS)), multiple=True, default=tuple(CALLS))
 @click.option("--roots", "num_roots", type=click.IntRange(1), default=3, show_default=True)
@@ -173,7 +190,7 @@ def main(
     graph: str,
     backend: str,
     num_ranks: int,
-    layout: Layout,
+    layout: str,
     memory: str | None,
     calls: tuple[str, ...],
     num_roots: int,
@@ -182,7 +199,9 @@ def main(
     recorded: bool,
     commit: str | None,
 ) -> None:
-    if memory is None and not alone:
+    if layout == "managed" and backend != "cuda":
+        raise click.UsageError("managed memory is that of a GPU: --backend cuda")
+    if memory is None and (layout == "managed" or not alone):
         memory = str(plan_graph(parse_spec(graph), num_ranks, backend, 1 << 60, "compact").needed_bytes // 2)
     connect = {"num_ranks": num_ranks, "backend": backend}
     compact = None
@@ -192,12 +211,8 @@ def main(
             with mg.read(graph, cluster=cluster, layout="compact") as g:
                 click.echo(f"{g!r}: {readable_bytes(max(one['bytes'] for one in g.build_stats))} on each rank")
                 compact = Runs(g, calls, random_roots(g, num_roots, 1), validates=True)
-    with (
-        dask.config.set({"mgraph.device-memory": memory} if memory else {}),
-        mg.connect(**connect) as cluster,
-        mg.read(graph, cluster=cluster, layout=layout) as g,
-    ):
-        stored = sum(cluster.run(host_bytes, g._key))
+    with limited_graph(graph, connect, layout, memory) as g:
+        stored = sum(g.cluster.run(host_bytes, g._key))
         held = max(one["bytes"] for one in g.build_stats)
         took = max(one["seconds"] for one in g.build_stats)
         limit = f"limited to {memory}" if memory else "not limited"

@@ -191,16 +191,17 @@ def _join_states(shard: Shard, look_up: LookUp, num_nodes: int) -> tuple[Array, 
     xp = backend.xp
     work, offenders = look_up()
     is_wide = work.edges is not None
-    key_dtype = np.dtype(np.int64 if is_wide else np.int32)
-    lowest = np.iinfo(key_dtype).min
+    key_type = np.int64 if is_wide else np.int32
+    lowest = np.iinfo(key_type).min
     close_cycles = xp.ones(len(work), bool)
-    trees, heaviest = [], []
+    trees = []
+    heaviest = []
     num_trees = num_nodes
     while len(work):
         best, least, above = best_edges(backend, work, num_trees)
         remove_cycles[backend](0, num_trees, above)
         joined, _ = join_and_renumber(backend, above)
-        keys = xp.empty(num_trees, key_dtype)
+        keys = xp.empty(num_trees, key_type)
         for piece in pieces(num_trees):
             found = least[piece] if is_wide else least[piece] >> NUMBER_BITS
             keys[piece] = xp.where(best[piece] != TOP, found, lowest)
@@ -219,7 +220,7 @@ def _join_states(shard: Shard, look_up: LookUp, num_nodes: int) -> tuple[Array, 
     del work, close_cycles
     # The final trees are their own parents.
     trees.append(xp.arange(num_trees))
-    heaviest.append(xp.full(num_trees, lowest, key_dtype))
+    heaviest.append(xp.full(num_trees, lowest, key_type))
     above = xp.empty(sum(map(len, trees)), vertex_dtype(2 * num_nodes))
     start = 0
     for k, labels in enumerate(trees):

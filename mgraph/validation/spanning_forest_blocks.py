@@ -36,7 +36,7 @@ def look_up_over_blocks(
     del names, again
     is_there, keys = _find(shard, comm, claimed, maximum)
     for piece in pieces(len(columns["sources"])):
-        sources, weights = columns["sources"][piece], columns["weights"][piece]
+        sources, weights = (columns[name][piece] for name in ("sources", "weights"))
         names, are_vertices = _names(shard, positions, columns, piece)
         have_arcs = names != NO_NAME
         places = xp.searchsorted(claimed, names[have_arcs])

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from emulator.backend import EmulatedBackend
-from peak_memory import peak_of_build
+from peak_memory import check_peak_of_validation, peak_of_build
 from variant_checks import wrap_run
 
 import mgraph as mg
@@ -451,21 +451,6 @@ def test_validation_uses_the_planned_memory(num_ranks, monkeypatch):
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize(("layout", "weights"), [("rows", "int"), ("compact", "int"), ("compact", "float64")])
-def test_validation_of_forests_uses_the_planned_memory(layout, weights, monkeypatch):
-    monkeypatch.setattr(validation, "PIECE", 1 << 9)
-    one_core = InProcessCluster(1, make_backend=lambda: CpuBackend(1))
-    with one_core as cluster, mg.rmat(17, weights=weights, cluster=cluster, layout=layout) as g:
-        partition = cluster._objects[0][g._key].partition
-        weight = np.dtype(g.info.weight_dtype).itemsize
-        row_edges = g.num_edges if layout == "rows" else 0
-        for maximum in (False, True):
-            wanted = forest_check_bytes(partition, g.num_vertices, row_edges, weight, inverted=maximum)
-            with mg.minimum_spanning_forest(g, maximum=maximum) as found:
-                check_peak_of_validation(found, wanted, 1)
-
-
-@pytest.mark.ci
 @pytest.mark.parametrize("num_ranks", [1, 2])
 def test_validation_of_strong_components_uses_the_planned_memory(num_ranks, monkeypatch):
     monkeypatch.setattr(validation, "PIECE", 1 << 9)
@@ -495,17 +480,3 @@ def test_validation_of_a_search_uses_the_planned_memory(layout, num_ranks, monke
         wanted = traversal_check_bytes(cluster._objects[0][g._key].partition)
         with mg.sssp(g, 1) as found:
             check_peak_of_validation(found, wanted, num_ranks)
-
-
-def check_peak_of_validation(found, wanted, num_ranks):
-    """Check that validating a result allocates about `wanted` bytes on each rank."""
-    mg.validate(found)  # which compiles the kernels
-    peaks = []
-    # Of all ranks, and of other threads that allocate meanwhile: the smallest peak is without those.
-    for _ in range(3):
-        tracemalloc.start(1)
-        assert found._violations() == []
-        peaks.append(tracemalloc.get_traced_memory()[1])
-        tracemalloc.stop()
-    # Ranks may reach their peaks at different times.
-    assert (0.9 if num_ranks == 1 else 0.5) * wanted <= min(peaks) / num_ranks <= 1.1 * wanted

@@ -5,10 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from forest_checks import undirected
+from peak_memory import check_peak_of_validation
 from user_graphs import graph_of
 from zoo import ZOO, make_case, random_case
 
 import mgraph as mg
+from mgraph.backends.cpu import CpuBackend
+from mgraph.cluster.in_process import InProcessCluster
+from mgraph.validation import traversal
+from mgraph.validation.spanning_forest import forest_check_bytes
 
 # A triangle 0-1-2 with its heaviest edge outside, a tail, an edge by itself, and an isolated vertex 6.
 EDGES = [(0, 1, 1), (1, 2, 2), (0, 2, 3), (2, 3, 1), (4, 5, 7)]
@@ -98,3 +103,18 @@ def test_edges_of_equal_weight_may_be_exchanged(forest):
     with graph_of(ZOO["cycle"], forest.graph.cluster, layout=layout) as g, mg.minimum_spanning_forest(g) as of_ties:
         # Any five of the six equal edges are a lightest forest.
         assert rules_broken_by(of_ties, [(v, v + 1, 1) for v in range(1, 5)] + [(0, 5, 1)]) == []
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize(("layout", "weights"), [("rows", "int"), ("compact", "int"), ("compact", "float64")])
+def test_validation_of_forests_uses_the_planned_memory(layout, weights, monkeypatch):
+    monkeypatch.setattr(traversal, "PIECE", 1 << 9)
+    one_core = InProcessCluster(1, make_backend=lambda: CpuBackend(1))
+    with one_core as cluster, mg.rmat(17, weights=weights, cluster=cluster, layout=layout) as g:
+        partition = cluster._objects[0][g._key].partition
+        weight = np.dtype(g.info.weight_dtype).itemsize
+        row_edges = g.num_edges if layout == "rows" else 0
+        for maximum in (False, True):
+            wanted = forest_check_bytes(partition, g.num_vertices, row_edges, weight, inverted=maximum)
+            with mg.minimum_spanning_forest(g, maximum=maximum) as found:
+                check_peak_of_validation(found, wanted, 1)
