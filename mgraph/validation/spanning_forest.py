@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -30,11 +31,12 @@ from mgraph.algorithms.spanning_forest.boruvka import (
 )
 from mgraph.algorithms.spanning_forest.kernels import TOP, remove_cycles
 from mgraph.algorithms.spanning_forest.local_edges import forest_weights, order_keys
+from mgraph.backends.totals import total
 from mgraph.comm.base import Communicator
 from mgraph.partition import Partition
 from mgraph.shard.shard import Shard
 from mgraph.shard.user_ids import gather_users
-from mgraph.types import Array, vertex_dtype
+from mgraph.types import Array, none_of, vertex_dtype
 from mgraph.validation import traversal
 from mgraph.validation.spanning_forest_blocks import check_outside_blocks, look_up_over_blocks
 from mgraph.validation.spanning_forest_kernels import check_outside, find_claimed
@@ -48,7 +50,8 @@ from mgraph.validation.traversal import (
     users_of_owned,
 )
 
-# Returns all edges of the forest, in the same order each time, and the offenders of rules 1 and 2.
+# Returns all edges of the forest, in the same order each time, and the offenders of rules 1 and 2; those of rule 2 are
+# last.
 LookUp = Callable[[], tuple[WorkList, list[Offenders]]]
 
 
@@ -96,7 +99,7 @@ def forest_check_bytes(partition: Partition, num_vertices: int, row_edges: int, 
     table = vertex_dtype(num_vertices).itemsize * num_vertices if partition.num_ranks > 1 else 0
     listed = (2 * vertex + (16 if wide else 8)) * states
     # Bytes of a state: whether its edge closes a cycle, best edge, parent, number, a copy of the sums that become the
-    # numbers, tree, heaviest edge of its round. The rounds after the first have at most half as many trees.
+    # numbers, tree, heaviest edge of its round. Each later round has at most half as many trees.
     a_round = (1 + (16 if wide else 8) + 4 * vertex + (8 if wide else 4)) * states
     return max(tried, copied + listed + max(table, a_round)) + PIECE_BYTES * min(states, traversal.PIECE)
 
@@ -185,7 +188,8 @@ def _join_states(shard: Shard, look_up: LookUp, num_nodes: int) -> tuple[Array, 
     """Join the states by Boruvka's rounds over the forest's edges (rule 2).
 
     Return the parent and key of each tree node, and the offenders. The nodes are the states, then the trees of each
-    round. A node's key is that of the edge by which it joined its parent.
+    round. A node's key is that of the edge by which it joined its parent. A tree that no edge leaves is its own parent,
+    and is in no later round: so each round has at most half as many trees as joined in the one before.
     """
     backend = shard.backend
     xp = backend.xp
@@ -197,6 +201,7 @@ def _join_states(shard: Shard, look_up: LookUp, num_nodes: int) -> tuple[Array, 
     trees = []
     heaviest = []
     num_trees = num_nodes
+    none = none_of(shard.partition.dtype)
     while len(work):
         best, least, above = best_edges(backend, work, num_trees)
         remove_cycles[backend](0, num_trees, above)
@@ -207,28 +212,47 @@ def _join_states(shard: Shard, look_up: LookUp, num_nodes: int) -> tuple[Array, 
             keys[piece] = xp.where(best[piece] != TOP, found, lowest)
             are_joined = joined.numbers[1:][piece] == joined.numbers[:-1][piece]
             close_cycles[best[piece][are_joined] & work.name_mask] = False
-        trees.append(joined.labels)
-        heaviest.append(keys)
         num_left = len(work) - (num_trees - joined.num_trees)
+        is_final = best == TOP
+        labels = joined.labels
         num_trees = joined.num_trees
         del best, least, above, joined
-        work = contracted(backend, work, trees[-1], num_left)
+        num_final = total(backend, is_final)
+        if num_final:
+            labels = _without_final(xp, labels, is_final, num_trees, none)
+            num_trees -= num_final
+        del is_final
+        trees.append(labels)
+        heaviest.append(keys)
+        work = contracted(backend, work, labels, num_left)
     if close_cycles.any():
         # The list has the same order again.
         work, _ = look_up()
         offenders[-1].add(users_of_own_states(shard, work.ends[2 * xp.flatnonzero(close_cycles)]))
     del work, close_cycles
-    # The final trees are their own parents.
-    trees.append(xp.arange(num_trees))
+    trees.append(xp.full(num_trees, none, shard.partition.dtype))
     heaviest.append(xp.full(num_trees, lowest, key_type))
-    above = xp.empty(sum(map(len, trees)), vertex_dtype(2 * num_nodes))
+    above = xp.arange(sum(map(len, trees)), dtype=vertex_dtype(2 * num_nodes))
     start = 0
-    for k, labels in enumerate(trees):
+    for labels in trees:
         end = start + len(labels)
-        above[start:end] = labels
-        above[start:end] += above.dtype.type(end if k < len(trees) - 1 else start)
+        for piece in pieces(len(labels)):
+            own = labels[piece]
+            parents = own.astype(above.dtype) + above.dtype.type(end)
+            above[start:end][piece] = xp.where(own == none, above[start:end][piece], parents)
         start = end
     return above, xp.concatenate(heaviest), offenders
+
+
+def _without_final(xp: Any, labels: Array, is_final: Array, num_trees: int, none: int) -> Array:
+    """Renumber trees without those that are final, of which the label becomes none."""
+    are_left = xp.ones(num_trees, bool)
+    are_left[labels[is_final]] = False
+    numbers = xp.cumsum(are_left, dtype=labels.dtype)
+    numbers -= labels.dtype.type(1)
+    labels = numbers[labels]
+    labels[is_final] = none
+    return labels
 
 
 def _check_arcs(shard: Shard, weights: Array, above: Array, heaviest: Array) -> list[Offenders]:

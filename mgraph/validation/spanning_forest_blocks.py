@@ -32,9 +32,11 @@ def look_up_over_blocks(
         names[piece], are_vertices = _names(shard, positions, columns, piece)
         no_end.add(columns["sources"][piece][~are_vertices])
     claimed, again = _gathered(shard, comm, names)
-    cycles.add(users_of_own_states(shard, shard.partition.state(again >> 32)))
-    del names, again
+    del names
     is_there, keys = _find(shard, comm, claimed, maximum)
+    again = again[is_there[xp.searchsorted(claimed, again)] != 0]
+    cycles.add(users_of_own_states(shard, shard.partition.state(again >> 32)))
+    del again
     for piece in pieces(len(columns["sources"])):
         sources, weights = (columns[name][piece] for name in ("sources", "weights"))
         names, are_vertices = _names(shard, positions, columns, piece)
@@ -90,17 +92,19 @@ def _names(shard: Shard, positions: Array | None, columns: dict[str, Array], pie
     xp = shard.backend.xp
     ends = [columns["sources"][piece], columns["targets"][piece]]
     are_vertices = (xp.minimum(*ends) >= 0) & (xp.maximum(*ends) < shard.info.num_vertices)
-    near, far = (xp.where(are_vertices, users, 0) for users in ends)
+    near, far = (users[are_vertices] for users in ends)
     if positions is not None:
         near, far = positions[near].astype(np.int64), positions[far].astype(np.int64)
-    are_positions = are_vertices & (xp.maximum(near, far) < shard.partition.num_positions)
-    return xp.where(are_positions, xp.minimum(near, far) << 32 | xp.maximum(near, far), NO_NAME), are_vertices
+    have_arcs = xp.maximum(near, far) < shard.partition.num_positions
+    names = xp.full(len(are_vertices), NO_NAME)
+    names[are_vertices] = xp.where(have_arcs, xp.minimum(near, far) << 32 | xp.maximum(near, far), NO_NAME)
+    return names, are_vertices
 
 
 def _gathered(shard: Shard, comm: Communicator, names: Array) -> tuple[Array, Array]:
     """Return the names of all ranks in order, each once, and those that occur again.
 
-    The array of names is sorted too.
+    On one rank the names given are sorted in place.
     """
     xp = shard.backend.xp
     if comm.size > 1:

@@ -12,7 +12,7 @@ from zoo import ZOO, make_case, random_case
 import mgraph as mg
 from mgraph.backends.cpu import CpuBackend
 from mgraph.cluster.in_process import InProcessCluster
-from mgraph.validation import traversal
+from mgraph.validation import spanning_forest, traversal
 from mgraph.validation.spanning_forest import forest_check_bytes
 
 # A triangle 0-1-2 with its heaviest edge outside, a tail, an edge by itself, and an isolated vertex 6.
@@ -58,6 +58,7 @@ def test_computed_forest_passes(forest):
     [
         # Rule 1: not an edge, though both have edges; an end without any; out of range; another weight.
         ([*RIGHT[:3], (3, 5, 7)], [(1, 1, 3), (3, 2, 4)]),
+        ([*RIGHT[:3], (3, 5, 7), (5, 3, 7)], [(1, 2, 3), (3, 2, 4)]),
         ([*RIGHT, (5, 6, 1)], [(1, 1, 5)]),
         ([*RIGHT, (6, 5, 1)], [(1, 1, 6)]),
         ([*RIGHT, (5, 7, 1)], [(1, 1, 5)]),
@@ -103,6 +104,37 @@ def test_edges_of_equal_weight_may_be_exchanged(forest):
     with graph_of(ZOO["cycle"], forest.graph.cluster, layout=layout) as g, mg.minimum_spanning_forest(g) as of_ties:
         # Any five of the six equal edges are a lightest forest.
         assert rules_broken_by(of_ties, [(v, v + 1, 1) for v in range(1, 5)] + [(0, 5, 1)]) == []
+
+
+@pytest.mark.parametrize("layout", ["rows", "compact"])
+def test_edges_of_a_graph_without_vertices_are_found_wrong(layout):
+    with (
+        mg.connect(num_ranks=2, backend="cpu") as cluster,
+        graph_of(ZOO["no-vertex"], cluster, "degree", layout=layout) as g,
+        mg.minimum_spanning_forest(g) as forest,
+    ):
+        assert rules_broken_by(forest, [(0, 1, 1)]) == [(1, 1, 0)]
+
+
+@pytest.mark.parametrize("order", ["degree", "natural"])
+def test_trees_that_no_edge_leaves_are_in_no_later_round(order, monkeypatch):
+    # Every round halves the path; the first joins the pairs, and none the isolated vertices.
+    path = [(v, v + 1, ((v + 1) & -(v + 1)).bit_length()) for v in range(63)]
+    case = make_case("halves", 1000, path + [(v, v + 1, 1) for v in range(64, 400, 2)], np.int32)
+    lengths = []
+    check_arcs = spanning_forest._check_arcs
+
+    def record(shard, weights, above, heaviest):
+        lengths.append(len(above))
+        assert len(heaviest) == len(above)
+        return check_arcs(shard, weights, above, heaviest)
+
+    monkeypatch.setattr(spanning_forest, "_check_arcs", record)
+    with mg.connect(num_ranks=1, backend="cpu") as cluster, graph_of(case, cluster, order) as g:
+        mg.validate(mg.minimum_spanning_forest(g))
+        num_states = 400 if order == "degree" else 1000
+    # Of the later rounds: all trees, then those of the path.
+    assert lengths == [num_states + 168 + 32 + 16 + 8 + 4 + 2 + 1]
 
 
 @pytest.mark.ci

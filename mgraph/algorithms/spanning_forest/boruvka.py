@@ -33,7 +33,7 @@ from mgraph.comm.base import Communicator
 from mgraph.shard.user_ids import translated
 from mgraph.types import Array, none_of
 
-# Keys of 32 bits are in one word with an edge's number, of fewer than this many edges.
+# A key of 32 bits and an edge's number fit one word, in lists of fewer edges than MAX_NUMBERED.
 NUMBER_BITS = 32
 MAX_NUMBERED = (1 << NUMBER_BITS) - 1
 
@@ -193,7 +193,7 @@ def best_edges(backend: Backend, work: WorkList, num_trees: int) -> tuple[Array,
 
 
 def contracted(backend: Backend, work: WorkList, labels: Array, capacity: int) -> WorkList:
-    """Return the edges of a list between trees, at most `capacity`, by the trees' new numbers."""
+    """Return the edges of a list between trees, of which there are at most `capacity`, by the trees' new numbers."""
     counters = backend.xp.zeros(3, np.int64)
     rest = WorkList.empty(backend, capacity, work.ends.dtype, work.edges is not None, work.shift)
     contract[backend](
