@@ -29,7 +29,6 @@ from mgraph.backends.host_memory import FreeMemory
 from mgraph.cluster.in_process import InProcessCluster
 from mgraph.ingest.build import build
 from mgraph.planning.memory import plan_graph
-from mgraph.shard import host_blocks
 from mgraph.shard.host_blocks import HostBlocks
 from mgraph.store import blocks as stored_blocks
 from mgraph.store.manifest import open_store
@@ -133,8 +132,7 @@ def test_parts_out_of_reach_are_skipped(clusters):
             assert stats.link_bytes == [sum(step["link_bytes"] for step in stats.supersteps)]
 
 
-def test_parts_on_the_device_out_of_reach_are_not_swept(clusters, monkeypatch):
-    monkeypatch.setattr(host_blocks, "MIN_PARTS_ON_DEVICE", 64)
+def test_parts_on_the_device_out_of_reach_are_not_swept(clusters):
     with resident_share(1.0), host_graph(DEEP, clusters[1], "natural") as g:
         for search in (mg.bfs, mg.sssp):
             # As many sweeps as levels, three hundred, each of a few parts.

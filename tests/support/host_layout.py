@@ -35,7 +35,8 @@ def resident_share(share, shape=TINY):
         patch.setattr(HostPlan, "resident_bytes", lambda plan, free_bytes: int(share * plan.blocks))
         patch.setattr(HostPlan, "edges_at_once", lambda plan, free_bytes: -(-plan.num_edges // STRETCHES))
         patch.setattr(host_blocks, "MIN_PARTS", 1 << 40)
-        patch.setattr(host_blocks, "PARTS_ON_DEVICE", 1 << 40)
+        for name in ("MIN_PARTS_ON_DEVICE", "PARTS_ON_DEVICE"):
+            patch.setattr(host_blocks, name, 1 << 40)
         patch.setattr(unit_runs, "FEW_EDGES", shape.unit_size - 1)
         yield
 
