@@ -16,9 +16,9 @@ from mgraph.partition import Partition
 from mgraph.shard.shard import DEEP_DEGREE
 from mgraph.shard.split_rows import MIN_SHARE_AT_ONCE
 
-# Where the device has less than is wanted, this share of it has rows, and the rest lightest arcs. With half of an RMAT
-# graph on the device more rows make components and forests faster, which read rows of few arcs most; from three fifths
-# shortest paths become slower.
+# Before all else that is wanted, such as the lightest arcs, rows have this share of what searches leave, or of what is
+# wanted if that is less. With half of an RMAT graph on the device more rows make components and forests faster, which
+# read rows of few arcs most; from three fifths shortest paths become slower.
 ROWS_SHARE = 3 / 5
 
 

@@ -75,7 +75,7 @@ def test_predecessors_take_no_pass_of_their_own(num_ranks, clusters):
 def test_results_do_not_depend_on_how_often_blocks_are_swept(clusters, monkeypatch):
     case = random_case(3, 400)
     monkeypatch.setattr(reach, "EARLY_SHARE", 0)
-    for name in ("RESIDENT_SWEEPS", "LEVEL_SWEEPS", "WEIGHT_SWEEPS"):
+    for name in ("RESIDENT_SWEEPS", "SWEEPS_WITHOUT_STREAM", "LEVEL_SWEEPS", "WEIGHT_SWEEPS"):
         monkeypatch.setattr(streamed_search, name, 1)
         for num_ranks in (1, 3):
             with resident_share(0.4), host_graph(case, clusters[num_ranks], "degree") as g:

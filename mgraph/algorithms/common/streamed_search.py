@@ -2,7 +2,7 @@
 
     state of the sources = 0, of all others = unreached; no other has a parent
     repeat:
-        settle: sweep the parts on the device that are in reach, until none is or RESIDENT_SWEEPS times
+        settle: sweep the parts on the device that are in reach, until none is or resident_sweeps times
                 let parents fall over the parts swept
         state = the minimum over the ranks
         for each host part in reach, all of them or those that a smaller state than others' reaches:
@@ -38,9 +38,12 @@ from mgraph.shard.shard import Blocks, Shard, cached_on_shard
 from mgraph.shard.unit_runs import UnitRun
 from mgraph.types import LEVEL, unreached_of
 
-# At most this many sweeps of the parts on the device before host parts are streamed. More save no pass: of rmat22 with
-# half of the edges on the device shortest paths take 4.7 passes with 3 to 16, 4.9 with 2, and 6.6 with one.
-RESIDENT_SWEEPS = 3
+# At most this many sweeps of the parts on the device before host parts are streamed. Of RMAT graphs more save no pass:
+# rmat22 with half of the edges on the device takes 4.7 passes with 3 to 16, 4.9 with 2 and 6.6 with one. A grid of
+# 300 x 300 takes 31 % more bytes over the link with 3 than with 16, and 4 % more with 4.
+RESIDENT_SWEEPS = 4
+# The same where no rank has host parts: between these sweeps ranks exchange what they have lowered.
+SWEEPS_WITHOUT_STREAM = 16
 # Sweeps of a host part while it is on the device, for levels and for sums of weights: another one takes longer than the
 # passes that it saves (rmat26 on one H100: BFS 149, 158 and 172 ms with one to three, shortest paths 490, 486 and 571).
 LEVEL_SWEEPS = 1
@@ -92,6 +95,8 @@ class StreamedSearch:
         Of all vertices, padded to whole segments.
     on_device
         The parts of the blocks on the device.
+    resident_sweeps
+        At most how often the parts on the device are swept before the others.
     streamed
         How many states had been lowered at the end of the last stream since the exchange before it, by all ranks, each
         as often as it was.
@@ -129,6 +134,7 @@ class StreamedSearch:
         self.limit = backend.to_device(np.array([limit], dtype))
         bounds = least_weight, limit, self.top
         self.on_device = resident_parts(shard)
+        self.resident_sweeps = RESIDENT_SWEEPS if comm.any(len(blocks.parts) > 0) else SWEEPS_WITHOUT_STREAM
         self.reach = Reach(shard, blocks, self.on_device, self.states, self.parents.parents, bounds)
         self.shape = backend.to_device(np.array([self.both_ways, self.reach.grain_bits], np.int64))
         self.streamed = 0
@@ -157,7 +163,7 @@ class StreamedSearch:
             return
         resident = self.blocks.resident
         is_swept = np.zeros(len(self.on_device), bool)
-        for _ in range(RESIDENT_SWEEPS):
+        for _ in range(self.resident_sweeps):
             chosen = self.reach.find()[: len(is_swept)] < self.top
             if not chosen.any():
                 break
