@@ -16,10 +16,11 @@ from mgraph.partition import Partition
 from mgraph.shard.shard import DEEP_DEGREE
 from mgraph.shard.split_rows import MIN_SHARE_AT_ONCE
 
-# Before all else that is wanted, such as the lightest arcs, rows have this share of what searches leave, or of what is
-# wanted if that is less. With half of an RMAT graph on the device more rows make components and forests faster, which
-# read rows of few arcs most; from three fifths shortest paths become slower.
+# Before all else that is wanted, such as the lightest arcs, rows have this share of what searches leave, at most the
+# other share of what is wanted. With half of an RMAT graph on the device more rows make components and forests faster,
+# which read rows of few arcs most; from three fifths shortest paths become slower.
 ROWS_SHARE = 3 / 5
+ROWS_OF_WANTED = 3 / 10
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,8 @@ class SplitPlan:
         free = free_bytes - free_bytes // SPARE_SHARE
         beside = free + self.tables - self.needed
         wanted = self.left_free - self.needed
-        left = max(beside - wanted, int(ROWS_SHARE * min(beside, wanted))) // (self.arc_bytes * self.copies)
+        first = int(min(ROWS_SHARE * beside, ROWS_OF_WANTED * wanted))
+        left = max(beside - wanted, first) // (self.arc_bytes * self.copies)
         return max(min(left, (free - self._building) // self.arc_bytes, self.num_arcs), 0)
 
     def resident_bytes(self, free_bytes: int) -> int:

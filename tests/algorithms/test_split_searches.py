@@ -138,13 +138,13 @@ def test_limit_of_device_memory_moves_rows_to_the_host(clusters):
 def test_plan_counts_what_the_device_and_the_host_hold():
     source = Rmat(26)
     rows = plan_graph(source, 1, "cuda", 1 << 40)
-    for gigabytes in (9, 8, 7):
-        split = plan_graph(source, 1, "cuda", gigabytes << 30, "split")
+    for memory in (9 << 30, 8 << 30, 29 << 28):
+        split = plan_graph(source, 1, "cuda", memory, "split")
         assert split.fits
         assert split.parts["graph"] + split.parts[HOSTED] == rows.parts["graph"]
         beside = max(taken for part, taken in split.parts.items() if part.endswith((" run", " runs")))
-        assert split.parts["graph"] + beside + split.parts[LIGHTEST] <= gigabytes << 30
-        auto = plan_graph(source, 1, "cuda", gigabytes << 30, "auto")
+        assert split.parts["graph"] + beside + split.parts[LIGHTEST] <= memory
+        auto = plan_graph(source, 1, "cuda", memory, "auto")
         assert (auto.layout, auto.parts) == ("split", split.parts)
     for no_hubs, layout in ((Uniform(1 << 26, 16), "compact"), (Grid(1 << 13, 1 << 13), "split")):
         rows = plan_graph(no_hubs, 1, "cuda", 1 << 40)

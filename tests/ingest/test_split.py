@@ -206,9 +206,9 @@ def test_rows_share_the_device_with_lightest_arcs_where_it_lacks_memory_for_both
             free += 1
         return plan.device_arcs(free)
 
-    assert [arcs(beside) for beside in (0, 5000, 10_000, 12_000)] == [0, 3000, 6000, 6000]
+    assert [arcs(beside) for beside in (0, 2500, 5000, 12_000)] == [0, 1500, 3000, 3000]
     # All that is wanted fits, and the rows have more than their share.
-    assert [arcs(beside) for beside in (16_000, 30_000)] == [6000, 20_000]
+    assert [arcs(beside) for beside in (13_000, 30_000)] == [3000, 20_000]
 
 
 def test_ranges_need_smaller_temporary_memory_than_whole_rows():
