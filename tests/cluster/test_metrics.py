@@ -36,7 +36,9 @@ def scraped(port):
 
 
 def test_endpoints_report_objects_calls_and_failures(client):
-    ports = [state["services"]["dashboard"] for state in client.scheduler_info()["workers"].values()]
+    ports = client.run_on_scheduler(
+        lambda dask_scheduler: [worker.services["dashboard"] for worker in dask_scheduler.workers.values()]
+    )
     with mg.connect(client, num_ranks=2) as ranks, mg.rmat(6, cluster=ranks) as g, mg.bfs(g, 1):
         with pytest.raises(ZeroDivisionError):
             ranks.run(fail_on, 0)

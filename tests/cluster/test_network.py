@@ -60,7 +60,7 @@ def test_ranks_of_one_process_open_no_port(one_process):
 
 def test_late_rank_of_one_process_is_named_and_the_next_gang_opens(one_process, tmp_path):
     marker = str(tmp_path / "m")
-    late = max(one_process.scheduler_info()["workers"])
+    late = max(one_process.nthreads())
     busy = one_process.submit(programs.nap, marker, workers=[late], pure=False)
     wait_until((tmp_path / "m-begun").exists)
     try:
@@ -85,7 +85,7 @@ def test_ranks_of_two_processes_use_sockets(client):
 
 def test_timeout_names_the_late_rank_its_worker_and_the_next_step(client, tmp_path):
     marker = str(tmp_path / "m")
-    late = sorted(client.scheduler_info()["workers"])[1]
+    late = sorted(client.nthreads())[1]
     patient = DaskCluster(client, 2, open_timeout_s=30)
     with patient, DaskCluster(client, 2, open_timeout_s=30, verb_timeout_s=0.5) as cluster:
         # The deadline of another cluster on the same workers is its own.

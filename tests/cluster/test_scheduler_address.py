@@ -158,7 +158,7 @@ def test_address_without_a_scheduler_is_named(server, message, waits, monkeypatc
 def test_address_of_a_worker_is_refused(tmp_path):
     with scheduler_by_hand(tmp_path) as (_, file), worker_by_hand(file), Client(scheduler_file=file) as client:
         client.wait_for_workers(1, timeout=30)
-        (worker,) = client.scheduler_info()["workers"]
+        (worker,) = client.nthreads()
         with pytest.raises(
             mg.UsageError, match=f"{worker} is the address of a Dask worker: give that of its scheduler"
         ):

@@ -43,7 +43,7 @@ def test_stopped_rank_is_named_and_works_again_after_it_continues(client):
         cluster.run(programs.keep, "graph", 1)
         with stopped(pid), pytest.raises(CommTimeout, match=r"rank 1\b.* within 2 s"):
             cluster.run(programs.total)
-        assert worker in client.scheduler_info()["workers"]
+        assert worker in client.nthreads()
         assert cluster.run_on_stored(programs.recall, "graph") == [1, 1]
 
 
@@ -77,7 +77,7 @@ def test_stopped_rank_is_removed_even_if_no_verb_waits_for_it(client, how, monke
         with pytest.raises(GangLost, match=worker):
             cluster.run(program, 1)
         assert f"waits for rank 1 on {worker} to answer" in waits(caplog)
-        wait_until(lambda: len(client.scheduler_info()["workers"]) == 2, timeout_s=60)
+        wait_until(lambda: len(client.nthreads()) == 2, timeout_s=60)
         assert [r[2] for r in cluster.run(programs.total)] == [3, 3]
 
 

@@ -17,7 +17,7 @@ def test_progress_of_a_long_call_can_be_followed(workers, client, cluster):
         cluster.run(programs.rest_in_steps, 10, seconds)
     wait_until(lambda: len(seen) >= 2)
     client.unsubscribe_topic(TOPIC)
-    first = min(client.scheduler_info()["workers"])
+    first = min(client.nthreads())
     facts = {(event["job"], event["phase"], event["total"], event["worker"]) for event in seen}
     assert facts == {("rest_in_steps", "resting", 10, first)}, "of rank 0 alone"
     done = [event["done"] for event in seen]

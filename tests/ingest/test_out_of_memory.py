@@ -45,7 +45,7 @@ def test_build_beyond_the_memory_of_one_worker_is_refused(client, rank):
 def test_search_beyond_the_memory_of_one_worker_fails_alone(client, rank):
     with mg.connect(client, num_ranks=2) as cluster, mg.rmat(10, cluster=cluster) as g:
         before = mg.bfs(g, 1).distances.digest()
-        worker = sorted(client.scheduler_info()["workers"])[rank]
+        worker = sorted(client.nthreads())[rank]
         client.run(programs.exhaust_next_search, workers=[worker])
         with pytest.raises(mg.WouldNotFit, match="Unable to allocate"):
             mg.bfs(g, 1)
