@@ -1,4 +1,4 @@
-"""Managed memory, of which the driver moves pages to the device as kernels access them: a rival of host_layout.py."""
+"""Put all arrays into managed memory, of which the driver moves pages to the device: a rival in host_layout.py."""
 
 from __future__ import annotations
 

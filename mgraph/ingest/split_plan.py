@@ -16,9 +16,9 @@ from mgraph.partition import Partition
 from mgraph.shard.shard import DEEP_DEGREE
 from mgraph.shard.split_rows import MIN_SHARE_AT_ONCE
 
-# Before all else that is wanted, such as the lightest arcs, rows have this share of what searches leave, at most the
-# other share of what is wanted. With half of an RMAT graph on the device more rows make components and forests faster,
-# which read rows of few arcs most; from three fifths shortest paths become slower.
+# Rows come first: they have ROWS_SHARE of the memory that searches leave, but at most ROWS_OF_WANTED of what else is
+# wanted, such as the lightest arcs. With half of an RMAT graph on the device more rows make components and forests
+# faster, which read rows of few arcs most; from three fifths shortest paths become slower.
 ROWS_SHARE = 3 / 5
 ROWS_OF_WANTED = 3 / 10
 
@@ -44,7 +44,7 @@ class SplitPlan:
     needed
         What the graph without its arcs takes together with what runs on it.
     left_free
-        The bytes of the device kept free of arcs: `needed`, or more, as far as ROWS_SHARE allows.
+        The bytes of the device to be kept free of arcs: `needed`, or more. Rows may take a share of the difference.
     """
 
     rows: Plan
@@ -91,8 +91,8 @@ class SplitPlan:
         free = free_bytes - free_bytes // SPARE_SHARE
         beside = free + self.tables - self.needed
         wanted = self.left_free - self.needed
-        first = int(min(ROWS_SHARE * beside, ROWS_OF_WANTED * wanted))
-        left = max(beside - wanted, first) // (self.arc_bytes * self.copies)
+        share = int(min(ROWS_SHARE * beside, ROWS_OF_WANTED * wanted))
+        left = max(beside - wanted, share) // (self.arc_bytes * self.copies)
         return max(min(left, (free - self._building) // self.arc_bytes, self.num_arcs), 0)
 
     def resident_bytes(self, free_bytes: int) -> int:

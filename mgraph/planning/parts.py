@@ -258,7 +258,8 @@ def _parts_over_blocks(sizes: GraphSizes, conditions: Conditions) -> dict[str, i
 def _forest_and_check_bytes(sizes: GraphSizes, row_edges: int) -> int:
     """Return the bytes of a minimum spanning forest, and of its validation; for `row_edges` see the latter."""
     checking = forest_check_bytes(sizes.partition, sizes.num_vertices, row_edges, sizes.weight, inverted=False)
-    return 24 * sizes.owned + checking
+    # Of an edge: both ends and the weight, in 64 bits each.
+    return 3 * 8 * sizes.owned + checking
 
 
 def _search_parts(sizes: GraphSizes, conditions: Conditions) -> dict[str, int]:

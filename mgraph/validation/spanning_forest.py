@@ -197,6 +197,7 @@ def _join_states(shard: Shard, look_up: LookUp, num_nodes: int) -> tuple[Array, 
     is_wide = work.edges is not None
     key_type = np.int64 if is_wide else np.int32
     lowest = np.iinfo(key_type).min
+    # All edges but those by which a tree joins another.
     close_cycles = xp.ones(len(work), bool)
     trees = []
     heaviest = []

@@ -37,6 +37,7 @@ def look_up_over_blocks(
     again = again[is_there[xp.searchsorted(claimed, again)] != 0]
     cycles.add(users_of_own_states(shard, shard.partition.state(again >> 32)))
     del again
+    # The names of the first pass have been sorted: those of a piece are made again.
     for piece in pieces(len(columns["sources"])):
         sources, weights = (columns[name][piece] for name in ("sources", "weights"))
         names, are_vertices = _names(shard, positions, columns, piece)
@@ -49,7 +50,8 @@ def look_up_over_blocks(
         stored = weights_of_order(xp, ~found if maximum else found, np.dtype(shard.info.weight_dtype))
         no_weight.add(sources[are_edges][stored.astype(weights.dtype) != weights[are_edges]])
     if not is_there.all():
-        claimed, keys = claimed[is_there != 0], keys[is_there != 0]
+        claimed = claimed[is_there != 0]
+        keys = keys[is_there != 0]
     del is_there
     ends = xp.empty((len(claimed), 2), shard.partition.dtype)
     for piece in pieces(len(claimed)):

@@ -39,10 +39,11 @@ from mgraph.shard.unit_runs import UnitRun
 from mgraph.types import LEVEL, unreached_of
 
 # At most this many sweeps of the parts on the device before host parts are streamed. Of RMAT graphs more save no pass:
-# rmat22 with half of the edges on the device takes 4.7 passes with 3 to 16, 4.9 with 2 and 6.6 with one. A grid of
-# 300 x 300 takes 31 % more bytes over the link with 3 than with 16, and 4 % more with 4.
+# with half of the edges on the device (bench/host_layout.py rmat:22 --memory 440MiB --call sssp --roots 6) it takes 4.7
+# passes with 3 to 16 sweeps, 4.9 with 2 and 6.6 with one. A grid of 300 x 300, half of it on the device, has 31 % more
+# bytes over the link with 3 than with 16, and 4 % more with 4.
 RESIDENT_SWEEPS = 4
-# The same where no rank has host parts: between these sweeps ranks exchange what they have lowered.
+# The same where no rank has host parts: fewer would only make ranks exchange what they have lowered more often.
 SWEEPS_WITHOUT_STREAM = 16
 # Sweeps of a host part while it is on the device, for levels and for sums of weights: another one takes longer than the
 # passes that it saves (rmat26 on one H100: BFS 149, 158 and 172 ms with one to three, shortest paths 490, 486 and 571).

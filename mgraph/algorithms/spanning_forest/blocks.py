@@ -25,7 +25,7 @@ import numpy as np
 from mgraph.algorithms.common.traversal import Trace
 from mgraph.algorithms.derived import EDGE_BLOCKS
 from mgraph.algorithms.spanning_forest.blocks_kernels import find_lightest_ends, hook_ends, list_block_edges
-from mgraph.algorithms.spanning_forest.boruvka import Round, WorkList, agree_on_best, boruvka, join_and_renumber
+from mgraph.algorithms.spanning_forest.boruvka import WorkList, agree_on_best, boruvka, join_and_renumber
 from mgraph.algorithms.spanning_forest.kernels import TOP, remove_cycles, take_edges
 from mgraph.algorithms.spanning_forest.local_edges import MIN_KEY, PACKED_POSITIONS, order_keys
 from mgraph.algorithms.variant import GraphSizes, Variant
@@ -272,8 +272,8 @@ def _merge(shard: Shard, comm: Communicator, trace: Trace, edges: NamedEdges) ->
     def more(length: int) -> bool:
         return comm.any(length > 0)
 
-    def note(done: Round) -> None:
-        trace.superstep("merge", done.num_trees, done.num_edges)
+    def note(num_trees: int, num_edges: int) -> None:
+        trace.superstep("merge", num_trees, num_edges)
 
     taken = boruvka(shard.backend, work, shard.partition.num_positions, agree, more, note)[0]
     own = taken[taken != TOP]

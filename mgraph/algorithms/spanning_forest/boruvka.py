@@ -93,36 +93,13 @@ class Joined:
     num_trees: int
 
 
-@dataclass
-class Round:
-    """A round that is done.
-
-    Attributes
-    ----------
-    num_trees, num_edges
-        With which it began, on this rank.
-    labels
-        The new number of every tree.
-    best
-        The name of every tree's best edge.
-    """
-
-    num_trees: int
-    num_edges: int
-    labels: Array
-    best: Array
-
-
-AfterRound = Callable[[Round], None]
-
-
 def boruvka(
     backend: Backend,
     work: WorkList,
     num_trees: int,
     agree: Agree | None = None,
     more: Callable[[int], bool] = bool,
-    after_round: AfterRound = lambda _: None,
+    after_round: Callable[[int, int], None] = lambda num_trees, num_edges: None,
     taken_keys: Array | None = None,
 ) -> tuple[Array, Array | None, int]:
     """Join trees 0 .. num_trees - 1 over the edges of a list.
@@ -134,7 +111,7 @@ def boruvka(
     more
         Whether to continue, given the length of the own list; the same on every rank.
     after_round
-        Called after each round.
+        Called after each round with the numbers of trees and of own edges with which it began.
     taken_keys
         An array of `num_trees` for the keys of the edges taken, of a list in which `edges` names them.
 
@@ -160,7 +137,7 @@ def boruvka(
         if taken_keys is not None:
             take_edges[backend](0, num_trees, above, least, joined.numbers, 0, -1, taken_keys[num_taken:])
         num_taken += num_trees - joined.num_trees
-        after_round(Round(num_trees, len(work), joined.labels, best))
+        after_round(num_trees, len(work))
         if tables and 2 * num_trees > len(tables[-1]):
             # Many trees, such as isolated vertices, join no other in any round: a table for each would be too many.
             tables[-1] = translated(backend, tables[-1], joined.labels)
